@@ -12,17 +12,15 @@
 )]
 
 use futures_util::{StreamExt, stream};
-use pudu_client::{
-    base::{
-        BoxFuture, CallId, Delta, DirEntry, Exec, Finish, Human, LogError, Message, Model, ModelError,
-        ModelStream, NoSecrets, Outcome, Request, ResultFiles, RunId, Sampling, Sandbox, SandboxError, Seq,
-        ShellCommand, Thinking, ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError,
-        ToolOutput, ToolSpec, Update, Usage, UserId,
-    },
-    harness::{
-        Agent, ContextSetup, Memory, NoApprover, PromptFacts, Replay, ResultRules, Results, RunBounds,
-        RunState, SkillPolicy, Steering, Toolbox, join_sections, lead_chain, prompt_sections, run,
-    },
+use pudu_base::{
+    BoxFuture, CallId, Delta, DirEntry, Exec, Finish, Human, LogError, Message, Model, ModelError,
+    ModelStream, NoSecrets, Outcome, Request, ResultFiles, RunId, Sampling, Sandbox, SandboxError, Seq,
+    ShellCommand, Thinking, ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput,
+    ToolSpec, Update, Usage, UserId,
+};
+use pudu_harness::{
+    ContextSetup, Memory, NoApprover, PromptFacts, Replay, ResultRules, Results, RunAgent, RunBounds,
+    RunState, SkillPolicy, Steering, Toolbox, join_sections, lead_chain, prompt_sections, run,
 };
 use serde_json::{Value, json};
 use std::{
@@ -301,7 +299,7 @@ impl ResultFiles for NumberedFiles {
 }
 
 /// Returns an agent with the real prompt, and tools that are as long as real ones are.
-fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> Agent {
+fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> RunAgent {
     let tool = |name: &&str| {
         let spec = ToolSpec {
             name: (*name).to_owned(),
@@ -325,13 +323,14 @@ fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> Agent {
         switched_off: &[],
     };
     let system = join_sections(&prompt_sections(&facts)).into();
-    Agent {
+    RunAgent {
         progress: None,
         model: model.clone(),
         thinking: Thinking::On,
         sampling: Sampling::default(),
         tools,
         sandbox: Arc::new(NoSandbox),
+        workspace: None,
         log: log.clone(),
         approver: Arc::new(NoApprover),
         policy: Arc::default(),
@@ -346,7 +345,7 @@ fn agent(model: &Arc<BilledModel>, log: &Arc<CountingLog>) -> Agent {
         system,
         remembers: UserId::local(),
         clock: None,
-        caller: pudu_client::base::ModelCaller::Lead,
+        caller: pudu_base::ModelCaller::Lead,
         secrets: Arc::new(NoSecrets),
         bounds: RunBounds { steps: 200, time: Duration::from_secs(600), ..RunBounds::default() },
         loops: None,

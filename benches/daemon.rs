@@ -18,8 +18,8 @@ mod house;
 
 use figures::{Memory, cpu, heading, median, mib, ms, pair, row, secs, wants};
 use house::{House, Talker};
-use pudu_client::store::{Db, DbLocation, NewInboxItem};
 use pudu_sim::model::Reply;
+use pudu_store::{Db, DbLocation, NewInboxItem};
 use std::time::{Duration, Instant};
 
 const WORDS: u32 = 40;

@@ -4,10 +4,8 @@
 //! `cargo bench --bench sandbox`
 #![allow(clippy::unwrap_used, reason = "a benchmark stops where something is wrong")]
 
-use pudu_client::{
-    base::{Network, Sandbox, SandboxProvider, ShellCommand},
-    sandbox::{Folders, Jail, LocalSandboxes, Options, enter},
-};
+use pudu_base::{Network, Sandbox, SandboxProvider, ShellCommand};
+use pudu_sandbox::{Folders, Jail, LocalSandboxes, Options, enter};
 use std::{
     sync::Arc,
     time::{Duration, Instant},

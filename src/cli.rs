@@ -1,6 +1,7 @@
-//! The command line.
+//! Parses the command line and runs its command.
 
 mod account;
+mod acp;
 mod agent;
 mod audit;
 mod chat;
@@ -10,20 +11,24 @@ mod doctor;
 mod explain;
 mod health;
 mod import;
+mod mcp;
 mod memory;
 mod person;
+mod place;
 mod remote;
 mod run;
+mod schedule;
 mod secret;
 mod skill;
 mod storage;
+mod table;
 mod typed;
 mod usage;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand, builder::RangedI64ValueParser};
 use pudu_config::{Env, Start};
 use pudu_daemon::agent::READ_DOCUMENT;
-use pudu_gateway::usage::DAYS;
+use pudu_gateway::{AUDIT_ENTRIES, DAYS};
 use std::{
     io::{self, Write},
     path::PathBuf,
@@ -50,6 +55,8 @@ enum CliCommand {
     Run,
     /// Chat in the terminal.
     Chat(chat::Args),
+    /// Serve an editor as an agent, by the Agent Client Protocol over standard input and output.
+    Acp(acp::Args),
     /// Check or upgrade the configuration file.
     #[command(subcommand)]
     Config(ConfigVerb),
@@ -79,7 +86,7 @@ enum CliCommand {
         #[arg(long)]
         thread: Option<String>,
         /// Maximum number of entries; the newest are listed.
-        #[arg(long, default_value_t = 100)]
+        #[arg(long, default_value_t = AUDIT_ENTRIES.0, value_parser = up_to(AUDIT_ENTRIES.1))]
         limit: u32,
         /// Print JSON.
         #[arg(long)]
@@ -88,7 +95,7 @@ enum CliCommand {
     /// List model spending and the remaining budgets.
     Usage {
         /// Number of days, including today.
-        #[arg(long, default_value_t = DAYS.0, value_parser = clap::value_parser!(u32).range(1..=i64::from(DAYS.1)))]
+        #[arg(long, default_value_t = DAYS.0, value_parser = up_to(DAYS.1))]
         days: u32,
         /// Print JSON.
         #[arg(long)]
@@ -97,6 +104,9 @@ enum CliCommand {
     /// Show and prune stored data: threads, files and the audit.
     #[command(subcommand)]
     Storage(storage::Verb),
+    /// List, add, change, start and delete scheduled tasks.
+    #[command(subcommand)]
+    Schedule(schedule::ScheduleVerb),
     /// List, export and import the memory of users.
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
@@ -106,6 +116,9 @@ enum CliCommand {
     /// List, enable, disable, install, remove and roll back skills.
     #[command(subcommand)]
     Skill(skill::SkillCommand),
+    /// List and test MCP servers.
+    #[command(subcommand)]
+    Mcp(mcp::McpCommand),
     /// Set, list and delete the secrets that skills need.
     #[command(subcommand)]
     Secret(secret::SecretCommand),
@@ -174,11 +187,16 @@ enum ConfigVerb {
     Schema,
 }
 
-/// Runs the command that is given on the command line.
+/// Returns a parser for a number from 1 to `most`.
+fn up_to(most: u32) -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(most))
+}
+
+/// Runs the command given on the command line.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     // Otherwise calls would bypass a proxy with an invalid URL.
-    let proxies = pudu_client::net::proxy::ProxySettings::from_env();
+    let proxies = pudu_net::proxy::ProxySettings::from_env();
     if let Err(fault) = proxies.check() {
         return run::fail(&fault.into());
     }
@@ -193,6 +211,7 @@ pub(crate) fn main() -> ExitCode {
     match cli.command {
         None | Some(CliCommand::Run) => run::daemon(start),
         Some(CliCommand::Chat(args)) => chat::chat(start, args),
+        Some(CliCommand::Acp(args)) => acp::acp(start, args),
         Some(CliCommand::Config(ConfigVerb::Check { json })) => {
             written(|out| config::check(&start, json, out))
         }
@@ -202,13 +221,15 @@ pub(crate) fn main() -> ExitCode {
         Some(CliCommand::Explain { agent, model }) => explain::explain(&start, agent, model),
         Some(CliCommand::Connect { account }) => remote::print(connect::connect(&start, &account)),
         Some(CliCommand::Audit { thread, limit, json }) => {
-            remote::print(audit::audit(&start, thread.map(Into::into), limit, json))
+            remote::print(audit::audit(&start, thread.as_deref(), limit, json))
         }
         Some(CliCommand::Usage { days, json }) => remote::print(usage::usage(&start, days, json)),
         Some(CliCommand::Storage(verb)) => remote::print(storage::storage(&start, &verb)),
+        Some(CliCommand::Schedule(verb)) => remote::print(schedule::schedule(&start, &verb)),
         Some(CliCommand::Memory(verb)) => remote::print(memory::memory(&start, &verb)),
         Some(CliCommand::Agent(verb)) => agent::agent(&start, &verb),
         Some(CliCommand::Skill(verb)) => skill::skill(&start, &verb),
+        Some(CliCommand::Mcp(verb)) => remote::print(mcp::mcp(&start, &verb)),
         Some(CliCommand::Secret(verb)) => secret::secret(&start, &verb),
         Some(CliCommand::User(verb)) => remote::print(account::user(&start, &verb)),
         Some(CliCommand::Token(verb)) => remote::print(account::token(&start, &verb)),
@@ -225,7 +246,7 @@ pub(crate) fn main() -> ExitCode {
             print_output(&script, ExitCode::SUCCESS)
         }
         Some(CliCommand::Man) => written(manual),
-        Some(CliCommand::ReadDocument) => pudu_client::documents::serve(pudu_client::sandbox::withdraw),
+        Some(CliCommand::ReadDocument) => pudu_documents::serve(pudu_sandbox::withdraw),
     }
 }
 
@@ -256,7 +277,7 @@ fn written(command: impl FnOnce(&mut dyn Write) -> io::Result<config::ConfigVerd
     }
 }
 
-/// Writes to standard output and returns the exit code. A closed pipe is no failure.
+/// Writes to standard output and returns the exit code. A closed pipe is not a failure.
 fn print_output(words: impl AsRef<[u8]>, code: ExitCode) -> ExitCode {
     let mut out = io::stdout();
     match out.write_all(words.as_ref()).and_then(|()| out.flush()) {

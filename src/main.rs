@@ -2,14 +2,14 @@
 
 mod cli;
 
-/// Returns memory to the system after a burst of messages, and is faster than the C library's: see docs/decisions.md.
+/// Returns memory to the system after bursts of messages, and is faster than the C library's: see docs/decisions.md.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> std::process::ExitCode {
-    // Sandboxes and the supervisors of MCP servers are this program, restarted. This must run first.
-    pudu_client::sandbox::enter();
-    pudu_client::mcp::enter();
-    pudu_client::net::install_crypto();
+    // Sandboxes and supervisors of MCP servers are this program, started again. Their code must run first.
+    pudu_sandbox::enter();
+    pudu_mcp::enter();
+    pudu_net::install_crypto();
     cli::main()
 }

@@ -34,7 +34,7 @@ async fn a_stranger_makes_themselves_known_by_a_code_once() {
     ada.says(&format!("/connect {code}"), "I know you already. Say hello!").await;
     ada.says("hello", "echo: hello").await;
     eve.say(&format!("/connect {code}"));
-    eve.reads_so(|text| text.contains("not valid")).await;
+    eve.reads_so(|text| text.contains("is invalid")).await;
     assert_eq!(house.model.count(), 1, "the code opens the door to one person");
     let url = format!("http://{}/api/channels/telegram/people", house.address);
     let people = http().get(&url).bearer_auth(token(&house)).send().await.unwrap().text().await.unwrap();
@@ -67,7 +67,12 @@ fn second(other: &Telegram, more: &str) -> String {
 
 #[tokio::test]
 async fn an_edited_account_connects_anew_and_the_other_does_not_notice() {
-    let other = Telegram::start(Options { token: "8:other".into(), ..Options::default() }).await.unwrap();
+    let other = Telegram::start(Options {
+        token: "8:another-token-of-the-right-shape-000000".into(),
+        ..Options::default()
+    })
+    .await
+    .unwrap();
     let mut house = House::furnish(Options::default(), "", &second(&other, "")).await;
     house.start();
     let asked = |telegram: &Telegram| telegram.look(|view| view.count("getMe"));
@@ -97,7 +102,12 @@ async fn an_edited_account_connects_anew_and_the_other_does_not_notice() {
 /// The bot searches two seconds for a press below an unknown message: forty of them take longer than any timeout.
 #[tokio::test]
 async fn an_account_that_waits_for_its_platform_keeps_no_other_waiting() {
-    let other = Telegram::start(Options { token: "8:other".into(), ..Options::default() }).await.unwrap();
+    let other = Telegram::start(Options {
+        token: "8:another-token-of-the-right-shape-000000".into(),
+        ..Options::default()
+    })
+    .await
+    .unwrap();
     let more = second(&other, "    require_mention: false\n");
     let mut house = House::furnish(Options::default(), "", &more).await;
     house.start();
@@ -155,7 +165,7 @@ async fn a_reply_that_waits_for_its_account_is_delivered_when_it_is_back() {
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
     house.write_config(&config.replace("enabled: true", "enabled: false"));
     house.start();
-    assert!(house.log().contains("holding reply until its account is back"));
+    assert!(house.log().contains("holding reply until its bot is available again"));
     house.write_config(&config);
     ada.reads("echo: hello").await;
     assert_eq!(ada.answers().len(), 1);
@@ -167,7 +177,10 @@ async fn the_doctor_names_what_is_wrong_and_the_mend() {
     let (ok, said) = house.pudu(&["doctor"]);
     assert!(ok && said.contains("telegram (telegram)\n  ok    token: @pudu_bot"), "{said}");
     assert!(said.contains("  ok    store: SQLite in "), "{said}");
-    assert!(said.contains("skills\n  ok    found: 8 on, 0 off\n") && !said.contains("MCP"), "{said}");
+    assert!(
+        said.contains("skills\n  ok    found: 8 enabled, 0 disabled\n") && !said.contains("MCP"),
+        "{said}"
+    );
     let servers = json!({"mcpServers": {"gone": {"command": house.path("no-such-server")}}});
     std::fs::write(house.path("extensions_config.json"), servers.to_string()).unwrap();
     for file in std::fs::read_dir(house.path(".pudu/data")).unwrap() {
@@ -177,19 +190,16 @@ async fn the_doctor_names_what_is_wrong_and_the_mend() {
     std::fs::create_dir_all(&odd).unwrap();
     std::fs::write(odd.join("SKILL.md"), "no front matter").unwrap();
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
-    let wrong = config.replace(&house.telegram.token(), "1:wrong");
+    let wrong = config.replace(&house.telegram.token(), "1:wrong-token-of-the-right-shape-000000");
     house.write_config(&wrong);
     let (ok, said) = house.pudu(&["doctor"]);
     assert!(
         !ok && said.contains("BAD   token: Unauthorized\n        help: copy the token from @BotFather"),
         "{said}"
     );
-    assert!(said.contains("custom/odd: ") && said.contains("help: mend it (docs/skills.md)"), "{said}");
-    assert!(said.contains("MCP servers\n  ok    tools: 0 of those that answer\n  BAD   gone: "), "{said}");
-    assert!(
-        said.contains("  BAD   store: SQLite in ") && said.contains("let pudu's user write there"),
-        "{said}"
-    );
+    assert!(said.contains("custom/odd: ") && said.contains("help: fix it (docs/skills.md)"), "{said}");
+    assert!(said.contains("MCP servers\n  ok    tools: 0 from reachable servers\n  BAD   gone: "), "{said}");
+    assert!(said.contains("  BAD   store: SQLite in ") && said.contains("restore a backup"), "{said}");
 }
 
 #[tokio::test]
@@ -216,7 +226,7 @@ async fn each_account_has_its_agent_and_a_person_may_have_another() {
         house.model.next(Reply::tool("ls", &json!({"path": "/mnt/user-data/workspace"})));
     }
     ada.say("go on and on");
-    ada.reads_so(|text| text.contains("more steps than I am allowed")).await;
+    ada.reads_so(|text| text.contains("my limit of steps")).await;
     assert_eq!(house.model.count(), 4, "two steps, as the account says");
     house.configure("session: {assistant_id: nobody}\n", "");
     ada.says("/new", "New conversation started.").await;
@@ -241,7 +251,7 @@ async fn what_waits_when_its_account_is_taken_out_is_answered_by_whom_it_was_sai
     house.acknowledged().await;
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
     house.write_config(&config.replace("enabled: true", "enabled: false"));
-    house.logs("disconnecting account that is not configured any more").await;
+    house.logs("disconnecting bot that is no longer configured").await;
     hold.proceed();
     ada.reads("echo: two").await;
     let ask = house.model.requests()[1].clone();
@@ -260,8 +270,8 @@ async fn an_account_that_is_taken_out_and_put_back_speaks_with_its_new_token() {
     ada.says("one", "echo: one").await;
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
     house.write_config(&config.replace("enabled: true", "enabled: false"));
-    house.logs("disconnecting account that is not configured any more").await;
-    let token = "9:another-token-of-the-same-bot";
+    house.logs("disconnecting bot that is no longer configured").await;
+    let token = "9:another-token-of-the-same-bot-00000";
     house.telegram.rotate(token);
     std::fs::write(
         house.path("config.yaml"),
@@ -270,4 +280,24 @@ async fn an_account_that_is_taken_out_and_put_back_speaks_with_its_new_token() {
     .unwrap();
     ada.says("two", "echo: two").await;
     assert_eq!(ada.answers().len(), 2);
+}
+
+#[tokio::test]
+async fn malformed_credentials_are_refused_by_the_check_and_by_the_daemon() {
+    let mut house = House::build("").await;
+    for (bot, key) in [
+        ("telegram: {bot_token: '123:short', allowed_users: [1]}", "channels.telegram.bot_token"),
+        (
+            "slack: {bot_token: xoxb-1-a, app_token: xoxb-1-b, allowed_users: [U1]}",
+            "channels.slack.app_token",
+        ),
+    ] {
+        house.write_config(&format!("config_version: 34\nchannels:\n  {bot}\n"));
+        let (well, said) = house.pudu(&["config", "check"]);
+        let (_, found) =
+            said.split_once(&format!("error: {key}: ")).unwrap_or_else(|| panic!("{well} {said}"));
+        let why = found.lines().next().unwrap();
+        assert!(!well && !house.try_start(), "{bot}");
+        assert!(house.log().contains(&format!("{key}: {why}; ")), "{why}\n{}", house.log());
+    }
 }

@@ -65,13 +65,13 @@ async fn an_agent_is_made_in_the_chat_and_answers_from_then_on_after_a_restart_t
     assert_eq!(guided.last_user(), "/agent new Poet writes poems");
     assert_eq!(guided.messages().len(), 2, "a conversation of its own");
     ada.say("/status");
-    ada.reads_so(|text| text.contains("Agent: poet (being made)")).await;
+    ada.reads_so(|text| text.contains("Agent: poet (in progress)")).await;
 
     let made = json!({"soul": "You are a poet of deer.", "description": "Writes poems. And more."});
     house.model.next(Reply::tool("setup_agent", &made));
     house.model.next(Reply::text("Made."));
     ada.says("about deer", "Made.").await;
-    assert!(asked(&house).last_tool().starts_with("The agent `poet` is made."));
+    assert!(asked(&house).last_tool().starts_with("The agent `poet` is created."));
     assert_eq!(house.soul_of("poet"), "You are a poet of deer.\n");
 
     ada.says("a poem!", "echo: a poem!").await;
@@ -88,17 +88,17 @@ async fn an_agent_is_made_in_the_chat_and_answers_from_then_on_after_a_restart_t
     assert!(system(&asked(&house)).contains("poet of deer"), "the choice is the conversation's and stays");
     ada.say("/agent");
     let list = ada.reads_so(|text| text.starts_with("Agents:")).await;
-    assert!(list.contains("lead_agent: the usual one\n"), "{list}");
+    assert!(list.contains("lead_agent: the default agent\n"), "{list}");
     assert!(list.contains("poet: Writes poems ← answers here"), "{list}");
     let list = ada.answers().last().unwrap().clone();
     house.telegram.press(ada.chat, ada.person, list.id, "lead_agent").unwrap();
     ada.reads("lead_agent answers here from now on.").await;
     ada.says("and you?", "echo: and you?").await;
     assert!(!system(&asked(&house)).contains("<soul>"));
-    ada.says("/agent pot", "There is no agent pot. Did you mean poet? /agent lists those there are.").await;
+    ada.says("/agent pot", "There is no agent pot. Did you mean poet? /agent lists the agents.").await;
     ada.says("/agent POET", "poet answers here from now on: Writes poems.").await;
     ada.says("/agent default", "lead_agent answers here from now on.").await;
-    let (_, audit) = house.pudu(&["audit"]);
+    let audit = house.audit(&[]);
     let deed = audit.lines().find(|line| line.contains("setup_agent")).unwrap_or_else(|| panic!("{audit}"));
     assert!(deed.contains("allowed  exit 0  poet: Writes poems. And more."), "{deed}");
 }
@@ -153,16 +153,16 @@ async fn making_can_be_given_up_and_a_name_that_cannot_be_is_refused_with_the_re
     let mut house = house;
     house.start();
     let ada = Talker::new(&house, "Ada");
-    let how = "Write /agent new NAME, and behind it what the agent is for.";
+    let how = "Write /agent new NAME, followed by the agent's purpose.";
     ada.says("/agent new", &format!("The new agent needs a name. {how}")).await;
-    ada.says("/agent new poet", &format!("There is an agent poet already. {how}")).await;
+    ada.says("/agent new poet", &format!("The agent poet exists already. {how}")).await;
     ada.says(
         "/agent new default",
-        &format!("default cannot be the name of an agent: it means something else already. {how}"),
+        &format!("default cannot be an agent's name: it has another meaning. {how}"),
     )
     .await;
-    let letters = "it is made of letters, digits and hyphens";
-    ada.says("/agent new ../x", &format!("../x cannot be the name of an agent: {letters}. {how}")).await;
+    let letters = "use letters, digits and hyphens";
+    ada.says("/agent new ../x", &format!("../x cannot be an agent's name: {letters}. {how}")).await;
     assert_eq!(house.model.count(), 0);
     house.model.next(Reply::tool("setup_agent", &json!({"soul": " ", "description": "a"})));
     house
@@ -176,7 +176,7 @@ async fn making_can_be_given_up_and_a_name_that_cannot_be_is_refused_with_the_re
     assert!(told(2).contains("there is no skill none; there are: "), "{}", told(2));
     assert!(told(3).contains("ask_clarification, setup_agent"), "{}", told(3));
     ada.says("/skills", "There are no skills here.").await;
-    let gone = "New conversation started. The agent that was being made here is not made.";
+    let gone = "New conversation started. I did not create the agent that you were designing here.";
     ada.says("/new", gone).await;
     ada.says("hello", "echo: hello").await;
     assert!(system(&asked(&house)).contains("You are pudu"));
@@ -206,7 +206,7 @@ async fn an_agent_and_its_sub_agents_have_the_tools_and_skills_that_its_file_say
     ada.say("/agent reader");
     let switched = ada.reads_so(|text| text.starts_with("reader answers here from now on: Reads.")).await;
     for note in [
-        "there is no model nothing, so the default answers",
+        "there is no model nothing, so the default model is used",
         "there is no tool group typo (there are: bash, file:read, file:write, web)",
         "there is no skill missing",
     ] {
@@ -250,7 +250,7 @@ async fn an_agent_and_its_sub_agents_have_the_tools_and_skills_that_its_file_say
     assert_eq!(house.log().matches(note).count(), 3, "each is in the log once:\n{}", house.log());
 
     ada.say("/code-review this");
-    ada.reads("The skill /code-review is not available to reader. /skills lists those that are.").await;
+    ada.reads("The skill /code-review is not available to reader. /skills lists the available skills.").await;
     ada.say("/skills");
     let list = ada.reads_so(|text| text.starts_with("Skills:")).await;
     assert!(list.contains("/deep-research") && !list.contains("/code-review"), "{list}");
@@ -321,14 +321,14 @@ async fn an_agent_that_breaks_answers_nobody_and_says_so_where_people_see_it() {
     house.write_agent("careful", "tool_groups: none\n", "You are careful.");
     ada.say("run something");
     let said = ada.reads_so(|text| text.contains("The agent careful cannot be used")).await;
-    assert!(said.contains("its config.yaml cannot be used: tool_groups is no list of names"), "{said}");
+    assert!(said.contains("its config.yaml cannot be used: tool_groups must be a list of names"), "{said}");
     assert_eq!(house.model.count(), 0, "nobody answers in its place with more tools than it has");
     ada.say("/agent");
     let list = ada.reads_so(|text| text.starts_with("Agents:")).await;
-    assert!(list.contains("⚠️ careful answers nobody: its config.yaml cannot be used"), "{list}");
+    assert!(list.contains("⚠️ careful does not work: its config.yaml cannot be used"), "{list}");
     ada.say("/agent careful");
     ada.reads_so(|text| {
-        text.starts_with("The agent careful cannot be used") && text.ends_with("those there are.")
+        text.starts_with("The agent careful cannot be used") && text.ends_with("the agents.")
     })
     .await;
     assert!(house.log().contains("failed to load agent"), "{}", house.log());
@@ -399,14 +399,14 @@ async fn where_the_account_names_an_agent_nobody_switches_makes_or_changes_one()
     assert!(found.contains("agents\n  ok    secret: can answer\n  ok    support: can answer\n"), "{found}");
     house.write_agent("odd", "model: big\n", "You are odd.");
     let (_, found) = house.pudu(&["doctor"]);
-    assert!(found.contains("poor  odd: there is no model `big`, so the default answers\n"), "{found}");
+    assert!(found.contains("poor  odd: there is no model `big`, so the default model is used\n"), "{found}");
     house.configure("session: {assistant_id: nobody}\n", "");
     let (ok, found) = house.pudu(&["doctor"]);
     let missing = "BAD   channels.telegram.session.assistant_id: There is no agent `nobody`";
     assert!(!ok && found.contains(missing), "{found}");
     let (ok, checked) = house.pudu(&["config", "check"]);
     let missing =
-        "warning: channels.telegram.session.assistant_id: There is no agent `nobody`\n  help: make it";
+        "warning: channels.telegram.session.assistant_id: There is no agent `nobody`\n  help: create it";
     assert!(ok && checked.contains(missing), "{checked}");
     house.configure(&format!("{named}agent_choice: create\n"), "");
     house.start();
@@ -420,7 +420,7 @@ async fn where_the_account_names_an_agent_nobody_switches_makes_or_changes_one()
     let ask = asked(&house);
     assert!(system(&ask).contains("You support."), "a choice from before does not count");
     assert!(!ask.tools().contains(&"update_agent") && !ask.tools().contains(&"bash"), "{:?}", ask.tools());
-    let fixed = "Your admin has fixed the agent that answers here.";
+    let fixed = "Your admin chose the agent for this chat; it cannot be changed here.";
     ada.says("/agent", &format!("support answers here. {fixed}")).await;
     for words in ["/agent lead", "/agent secret", "/agent nobody", "/agent new mine", "/agent -"] {
         let before = ada.answers().len();
@@ -433,11 +433,7 @@ async fn where_the_account_names_an_agent_nobody_switches_makes_or_changes_one()
     }
     let before = house.model.count();
     house.configure(&format!("{named}agent_choice: choose\n"), "");
-    ada.says(
-        "/agent new mine",
-        "Only the people who run this bot make agents here. /agent lists those there are.",
-    )
-    .await;
+    ada.says("/agent new mine", "Only admins of this bot create agents here. /agent lists the agents.").await;
     ada.says("/agent default", "support answers here from now on.").await;
     ada.says("/agent lead_agent", "lead_agent answers here from now on.").await;
     ada.says("at last", "echo: at last").await;
@@ -528,16 +524,16 @@ async fn the_command_line_makes_lists_shows_and_removes() {
         "--skills",
         "",
     ];
-    assert_eq!(house.pudu(&new), (true, "poet is made; /agent poet in a chat switches to it\n".into()));
+    assert_eq!(house.pudu(&new), (true, "Created poet; /agent poet in a chat switches to it.\n".into()));
     let (ok, said) = house.pudu(&new);
-    assert!(!ok && said.contains("there is an agent `poet` already"), "{said}");
+    assert!(!ok && said.contains("the agent `poet` already exists"), "{said}");
     assert_eq!(house.pudu(&["agent", "list"]), (true, "poet  Writes\n".into()));
     let shown = "poet\n  Writes. A lot.\n  model       the default\n  tool groups web, bash\n  skills      none\n\nYou write poems.\n";
     assert_eq!(house.pudu(&["agent", "show", "POET"]), (true, shown.into()));
     let (ok, said) = house.pudu(&["agent", "show", "../x"]);
     assert!(!ok && said.contains("letters, digits and hyphens"), "{said}");
-    assert_eq!(house.pudu(&["agent", "remove", "poet"]), (true, "poet is removed\n".into()));
-    assert_eq!(house.pudu(&["agent", "list"]), (true, "no agents\n".into()));
+    assert_eq!(house.pudu(&["agent", "remove", "poet"]), (true, "Removed poet.\n".into()));
+    assert_eq!(house.pudu(&["agent", "list"]), (true, "There are no agents.\n".into()));
 }
 
 on_each_platform!([an_agent_is_chosen_by_a_slash]);
@@ -580,7 +576,7 @@ async fn what_an_agents_model_is_told_can_be_looked_at_without_asking_it() {
     }
     assert_eq!(house.model.count(), 0, "nobody is asked");
     let (good, told) = house.pudu(&["explain", "--model", "sin"]);
-    assert!(!good && told.contains("there is no model `sin`: did you mean `sim`?"), "{told}");
+    assert!(!good && told.contains("there is no model `sin`; did you mean `sim`?"), "{told}");
     let (good, told) = house.pudu(&["explain", "--agent", "nobody"]);
     assert!(!good && told.contains("There is no agent `nobody`"), "{told}");
 }
@@ -608,9 +604,10 @@ async fn what_an_agents_file_says_of_its_model_is_in_its_requests_and_in_nobody_
     ada.says("a poem", "echo: a poem").await;
     assert_eq!(told(&house), [json!(0.25), json!(77), json!("low")]);
     ada.say("/think high");
-    ada.reads_so(|text| text.starts_with("Thinking is high here")).await;
+    ada.reads_so(|text| text.starts_with("Thinking is set to high here")).await;
     ada.says("another", "echo: another").await;
     assert_eq!(told(&house), [json!(0.25), json!(77), json!("high")], "what people chose comes first");
     ada.say("/agent sloth");
-    ada.reads_so(|text| text.contains("model_settings.max_tokens is no whole number from 1 to 200000")).await;
+    ada.reads_so(|text| text.contains("model_settings.max_tokens must be a whole number from 1 to 200000"))
+        .await;
 }

@@ -138,12 +138,20 @@ async fn every_error_has_the_same_shape() {
     let at = |path: &str| format!("http://{}{path}", house.address);
     let json = ("content-type", "application/json");
     let cases = [
-        (http().get(at("/api/nothing")), 404, "there is nothing at this address"),
-        (http().get(at("/nothing")), 404, "there is nothing at this address"),
-        (http().delete(at("/api/models")), 405, "this address does not take this method"),
-        (http().post(at("/health")), 405, "this address does not take this method"),
-        (http().post(at("/api/runs")).header(json.0, json.1).body("{"), 400, "the body is no JSON: EOF"),
-        (http().post(at("/api/runs")).body("{}"), 415, "the body is to be JSON"),
+        (http().get(at("/api/nothing")), 404, "not found: no route has this path"),
+        (http().get(at("/nothing")), 404, "not found: no route has this path"),
+        (http().delete(at("/api/models")), 405, "method not allowed here"),
+        (http().post(at("/health")), 405, "method not allowed here"),
+        (
+            http().post(at("/api/runs")).header(json.0, json.1).body("{"),
+            400,
+            "the body is not valid JSON: EOF",
+        ),
+        (
+            http().post(at("/api/runs")).body("{}"),
+            415,
+            "send a JSON body with `content-type: application/json`",
+        ),
         (
             http().post(at("/api/runs")).header(json.0, json.1).body("[1]"),
             422,
@@ -152,7 +160,7 @@ async fn every_error_has_the_same_shape() {
         (
             http().get(at("/api/threads/a/artifacts/mnt/user-data/outputs/a?download=1&download=2")),
             422,
-            "`download` stands there twice",
+            "`download` is a duplicate key",
         ),
         (
             http().get(at("/api/threads/a/artifacts/mnt/user-data/outputs/a?download=perhaps")),
@@ -167,7 +175,7 @@ async fn every_error_has_the_same_shape() {
         (
             http().post(at("/api/v1/auth/login/local")).header(json.0, json.1).body("{}"),
             415,
-            "the body is to be a form",
+            "send a form with `content-type: ",
         ),
         (
             http()
@@ -183,7 +191,7 @@ async fn every_error_has_the_same_shape() {
         (
             http().post(at("/api/runs")).header(json.0, json.1).body("x".repeat((16 << 20) + 1)),
             413,
-            "the body has 16777217 bytes; 16.0 MiB (16777216 bytes) are the most here",
+            "the body has 16777217 bytes; the limit here is 16.0 MiB (16777216 bytes)",
         ),
     ];
     for (call, status, detail) in cases {

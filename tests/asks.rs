@@ -108,10 +108,10 @@ async fn what_is_denied_is_not_done(scene: Scene) {
     be_careful(&scene);
     let asked = ask(&scene).await;
     assert!(scene.platform.press(&scene.chat, &scene.ada, &asked.id, "Deny"));
-    let answer = decided(&scene, " did not allow write_file").await;
+    let answer = decided(&scene, " denied write_file").await;
     assert!(answer.text.contains("echo: write it"), "{answer:?}");
     let told = scene.house.model.requests()[1].last_tool();
-    assert!(told.contains("did not allow this."), "{told}");
+    assert!(told.contains("denied this call."), "{told}");
     scene.platform.press(&scene.chat, &scene.ada, &asked.id, "Approve");
     assert_eq!(scene.model_calls(), 2, "it stays denied");
 }
@@ -150,7 +150,7 @@ async fn nobody_else_decides(scene: Scene) {
     let asked = scene.sees(&room, waits).await;
     assert!(scene.platform.press(&room, &bob, &asked.id, "Approve"));
     let told =
-        |shown: &[Shown]| shown.iter().any(|s| s.text.contains("Somebody else has to decide")).then_some(());
+        |shown: &[Shown]| shown.iter().any(|s| s.text.contains("You cannot decide this")).then_some(());
     scene.sees(&room, told).await;
     assert_eq!(scene.model_calls(), 1, "nothing was decided");
     assert!(scene.platform.press(&room, &ada, &asked.id, "Approve"));
@@ -173,10 +173,10 @@ async fn only_approvers_decide(scene: Scene) {
     scene.write(&room, &ada, "write it", true, None);
     let waits = |shown: &[Shown]| shown.iter().find(|s| s.buttons.iter().any(|b| b == "Approve")).cloned();
     let asked = scene.sees(&room, waits).await;
-    assert!(asked.text.contains("Only the approvers that your admin named decide that"), "{asked:?}");
+    assert!(asked.text.contains("Only approvers named by your admin can decide this"), "{asked:?}");
     assert!(scene.platform.press(&room, &ada, &asked.id, "Approve"));
     let told =
-        |shown: &[Shown]| shown.iter().any(|s| s.text.contains("Somebody else has to decide")).then_some(());
+        |shown: &[Shown]| shown.iter().any(|s| s.text.contains("You cannot decide this")).then_some(());
     scene.sees(&room, told).await;
     assert_eq!(scene.model_calls(), 1, "nothing was decided");
     assert!(scene.platform.press(&room, &bob, &asked.id, "Approve"));
@@ -194,11 +194,11 @@ async fn where_no_approver_reads_nothing_waits(scene: Scene) {
     let_decide(&scene, &bob);
     scene.house.model.next(wish());
     scene.say("write it");
-    let answer = decided(&scene, " was not done.").await;
-    assert!(answer.text.contains("ask for it in a group with one of them"), "{answer:?}");
+    let answer = decided(&scene, "I did not do this: ").await;
+    assert!(answer.text.contains("Ask me in a group with one of them"), "{answer:?}");
     assert!(answer.text.contains("echo: write it") && answer.buttons.is_empty(), "{answer:?}");
     let told = scene.house.model.requests()[1].last_tool();
-    assert!(told.contains("do not see this chat"), "{told}");
+    assert!(told.contains("no approver can read this chat"), "{told}");
 }
 
 #[tokio::test]
@@ -210,8 +210,8 @@ async fn an_approval_that_nobody_gives_in_time_is_a_no() {
     house.model.next(wish());
     ada.say("write it");
     let answer = ada.reads_so(|text| text.contains("echo: write it")).await;
-    assert!(answer.contains("⌛ Nobody allowed"), "{answer}");
-    assert!(house.model.requests()[1].last_tool().starts_with("Error: nobody approved this in time."));
+    assert!(answer.contains("⌛"), "{answer}");
+    assert!(house.model.requests()[1].last_tool().starts_with("Error: this call was not approved in time."));
 }
 
 /// CVE-2026-22175: an approval is valid once; even the same call needs another.
@@ -301,13 +301,13 @@ async fn a_command_hides_nothing_behind_many_words_and_one_that_ran_out_of_time_
     house.model.next(Reply::tool("bash", &json!({"command": "sleep 30"})));
     ada.say("work");
     ada.reads("echo: work").await;
-    let (well, told) = house.pudu(&["audit"]);
+    let told = house.audit(&[]);
     let lines: Vec<&str> = told.lines().collect();
-    assert!(well && lines.len() == 2, "{told}");
+    assert!(lines.len() == 2, "{told}");
     assert!(lines[0].ends_with("\\necho hidden") && lines[0].contains("SHA-256 of the whole: "), "{told}");
     assert!(lines[1].ends_with("  exec  allowed  killed: out of time  sleep 30"), "{told}");
     let thread = lines[1].split("  ").nth(2).unwrap();
-    let (_, told) = house.pudu(&["audit", "--thread", thread]);
+    let told = house.audit(&["--thread", thread]);
     assert_eq!(told.lines().count(), 2, "the thread that is shown is one to ask for: {told}");
 }
 
@@ -320,7 +320,7 @@ async fn a_command_that_was_stopped_or_died_with_the_daemon_says_so() {
     let last = async |house: &House, end: &str| {
         let deadline = Instant::now() + SOON;
         loop {
-            let told = house.pudu(&["audit"]).1;
+            let told = house.audit(&[]);
             if told.trim_end().ends_with(&format!("  exec  allowed  {end}  sleep 600")) {
                 return;
             }
@@ -340,7 +340,7 @@ async fn a_command_that_was_stopped_or_died_with_the_daemon_says_so() {
     house.kill();
     last(&house, "the daemon ended").await;
     house.start();
-    let (_, told) = house.pudu(&["audit"]);
+    let told = house.audit(&[]);
     assert!(!told.contains("not ended") && told.contains("  stopped  sleep 600\n"), "{told}");
 }
 
@@ -361,7 +361,7 @@ async fn sub_agents_are_seen_at_work_and_their_tokens_are_counted() {
         _ => slow("Nine pears.").into(),
     });
     ada.say("compare");
-    let both = "🔹 count apples: thinking…\n🔹 count pears: thinking…\n\nSub-agents are at work…";
+    let both = "🔹 count apples: thinking…\n🔹 count pears: thinking…\n\nSub-agents are working…";
     ada.reads_so(|text| text.contains(both)).await;
     ada.reads("More pears.").await;
     let last = house.model.requests().pop().unwrap();
@@ -382,8 +382,8 @@ async fn a_tool_may_need_approval_by_its_own_entry() {
     house.model.next(Reply::tool("web_fetch", &json!({"url": "https://example.com/"})));
     ada.say("look it up");
     let answer = ada.reads_so(|text| text.contains("echo: look it up")).await;
-    assert!(answer.contains("⌛ Nobody allowed web_fetch"), "{answer}");
+    assert!(answer.contains("⌛ web_fetch"), "{answer}");
     let asked = house.model.requests();
     assert!(asked[1].last_tool().contains("workspace"), "{}", asked[1].last_tool());
-    assert!(asked[2].last_tool().starts_with("Error: nobody approved this in time."));
+    assert!(asked[2].last_tool().starts_with("Error: this call was not approved in time."));
 }

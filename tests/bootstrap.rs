@@ -27,7 +27,7 @@ async fn furnished(account: &str, rest: &str) -> (House, Talker) {
 }
 
 const REFUSED: &str =
-    "The lead agent is shared by everybody, so only this bot's approvers can shape its character.";
+    "All users share the default agent, so only approvers of this bot can shape its personality.";
 
 #[tokio::test]
 async fn people_shape_the_lead_agent_which_then_answers_with_its_soul() {
@@ -58,7 +58,8 @@ async fn people_shape_the_lead_agent_which_then_answers_with_its_soul() {
     assert!(!introduces(&house.model.requests().pop().unwrap()), "the same words are a character, too");
 
     ada.says("/bootstrap", "echo: /bootstrap").await;
-    ada.says("/new", "New conversation started. The agent that was being made here is not made.").await;
+    ada.says("/new", "New conversation started. I did not create the agent that you were designing here.")
+        .await;
     ada.says("back?", "echo: back?").await;
     assert!(!introduces(&house.model.requests().pop().unwrap()));
 }

@@ -2,17 +2,15 @@
 //! spending after any interruption.
 
 use crate::house::{House, SOON, Talker, http};
-use pudu_client::{
-    base::BudgetScope,
-    store::{BudgetLimit, BudgetUnit, Db, SpendingSum},
-};
+use pudu_base::BudgetScope;
 use pudu_sim::{
     model::{Answer, Ask, Reply},
     telegram::{Kind, Options},
 };
+use pudu_store::{BudgetLimit, BudgetUnit, Db, SpendingSum};
 use serde_json::{Value, json};
 
-const USED_UP: &str = "⚠️ Your budget for today is used up. It opens again at 00:00 UTC.";
+const USED_UP: &str = "⚠️ Your budget for today is used up. It resets at 00:00 UTC.";
 
 /// Returns the newest question without its time and sender.
 fn echo(ask: &Ask) -> Answer {
@@ -29,7 +27,7 @@ async fn house(rest: &str) -> House {
 /// Returns the spending, and today's counter of spent and reserved tokens.
 async fn counted(db: &Db) -> (Vec<SpendingSum>, i64, i64) {
     let shares = db.spending_since(0).await.unwrap();
-    let today = pudu_client::store::now() / (24 * 60 * 60 * 1000);
+    let today = pudu_store::now() / (24 * 60 * 60 * 1000);
     let all = BudgetLimit {
         scope: BudgetScope::Everybody,
         subject: String::new(),
@@ -79,7 +77,7 @@ async fn a_person_hears_that_little_is_left_and_a_stopped_run_keeps_what_it_said
 }
 
 /// The end of the message when too little is left.
-const LEFT: &str = "too little for another answer. It opens again at 00:00 UTC.";
+const LEFT: &str = "too little for another answer. It resets at 00:00 UTC.";
 
 #[tokio::test]
 async fn what_merely_does_not_suffice_is_not_told_as_used_up() {
@@ -90,7 +88,7 @@ async fn what_merely_does_not_suffice_is_not_told_as_used_up() {
         Reply::text("Let me look.").tool("ls", &json!({"path": "/mnt/user-data", "description": "Looking"}));
     house.model.next(look.usage(97_000, 0));
     // The warning about another budget comes with the refusal.
-    let near = "The budget of everybody together for today is 88 % used. It resets at 00:00 UTC.";
+    let near = "The shared budget of all users for today is 88 % used. It resets at 00:00 UTC.";
     let short = format!("⚠️ Your budget for today has 3000 tokens of 100000 tokens left, {LEFT}");
     ada.says("first", &format!("Let me look.\n\n{short}\n\n{near}")).await;
     ada.says("second", &short).await;
@@ -98,7 +96,7 @@ async fn what_merely_does_not_suffice_is_not_told_as_used_up() {
     let told = ada.reads_so(|text| text.contains("Budgets:")).await;
     assert!(told.contains("97000 tokens of 100000 tokens spent, 3000 tokens left"), "{told}");
     let (_, doctor) = house.pudu(&["doctor"]);
-    assert!(doctor.contains("none is used up"), "{doctor}");
+    assert!(doctor.contains("none is exhausted"), "{doctor}");
     let (good, out) = house.pudu(&["usage", "--json"]);
     let facts: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
@@ -120,32 +118,31 @@ async fn in_a_room_the_one_whose_budget_it_is_has_a_name_and_nobody_reads_the_re
     let (ada, bob) = (ada.at(team), bob.at(team));
     house.model.next(Reply::text("One.").usage(97_000, 0));
     ada.says("first", "One.").await;
-    let scant =
-        "The budget of Ada for today does not suffice for another answer. It opens again at 00:00 UTC.";
+    let scant = "The budget of Ada for today is too small for another answer. It resets at 00:00 UTC.";
     ada.says("second", &format!("⚠️ {scant}")).await;
     house.configure("require_mention: false", "budgets: {person: {tokens_per_day: 90000}}\n");
-    ada.says("third", "⚠️ The budget of Ada for today is used up. It opens again at 00:00 UTC.").await;
+    ada.says("third", "⚠️ The budget of Ada for today is used up. It resets at 00:00 UTC.").await;
     bob.says("hello", "echo: [Bob] hello").await;
 }
 
 #[tokio::test]
 async fn a_budget_that_is_too_small_for_any_answer_says_who_can_mend_it() {
     let house = house("budgets: {run: {tokens: 1000}}\n").await;
-    let help = "To wait does not help: /new starts a shorter conversation, and your admin can raise the limit \
+    let help = "Waiting does not help: /new starts a shorter conversation, and your admin can raise the limit \
                 (budgets.run).";
     let ada = Talker::new(&house, "Ada");
     ada.say("hello");
     let told = ada.reads_so(|text| text.contains("budget")).await;
     assert!(
-        told.starts_with("⚠️ The budget of this run is 1000 tokens in all, and this answer needs about "),
+        told.starts_with("⚠️ The budget of each run is 1000 tokens, and this answer needs about "),
         "{told}"
     );
     assert!(told.ends_with(help), "{told}");
     assert_eq!(house.model.count(), 0);
     let log = house.log();
-    assert!(log.contains("found too small budget: The budget of this run is 1000 tokens in all"), "{log}");
+    assert!(log.contains("found too small budget: The budget of each run is 1000 tokens"), "{log}");
     let (_, doctor) = house.pudu(&["doctor"]);
-    assert!(doctor.contains("no answer fits: The budget of this run is 1000 tokens in all"), "{doctor}");
+    assert!(doctor.contains("too small for any answer: The budget of each run is 1000 tokens"), "{doctor}");
     assert!(doctor.contains("raise the limit under `budgets.run`"), "{doctor}");
 }
 
@@ -173,8 +170,8 @@ async fn before_a_refusal_the_cheaper_model_answers_and_people_are_told() {
     // Seven tenths: less than 80 %, but the rest does not pay for a prompt of the large model.
     house.model.next(Reply::text("One.").usage(14_000, 0));
     ada.says("first", "One.").await;
-    let near = "Your budget for today is 70 % used. It resets at 00:00 UTC. What is left is too little for the \
-                other model, so small answers.";
+    let near = "Your budget for today is 70 % used. It resets at 00:00 UTC. The rest of the budget is too \
+                small for the other model, so small answers.";
     ada.says("second", &format!("echo: second\n\n{near}")).await;
     ada.says("third", "echo: third").await;
     let asked: Vec<String> = house.model.requests().iter().map(|ask| ask.model().to_owned()).collect();
@@ -208,7 +205,7 @@ async fn forty_chats_at_once_stay_within_one_budget_and_each_gets_one_answer() {
     for person in &people {
         person.say("hello");
     }
-    let is_refused = |text: &str| text.starts_with("⚠️ The budget of everybody together for today has ");
+    let is_refused = |text: &str| text.starts_with("⚠️ The shared budget of all users for today has ");
     let mut answered = 0;
     for person in &people {
         let text = person.reads_so(|text| text.starts_with("echo: hello") || is_refused(text)).await;
@@ -277,7 +274,7 @@ async fn whoever_runs_pudu_sees_what_everybody_spends() {
         .model
         .otherwise(|ask| Reply::text(&format!("echo: {}", ask.last_user())).usage(18_000, 2_000).into());
     let (good, out) = house.pudu(&["usage"]);
-    assert_eq!((good, out.trim()), (true, "Nothing was spent."));
+    assert_eq!((good, out.trim()), (true, "There is no spending yet."));
     let ada = Talker::new(&house, "Ada");
     ada.says("one", "echo: one").await;
     ada.says("two", "echo: two").await;
@@ -303,7 +300,7 @@ async fn whoever_runs_pudu_sees_what_everybody_spends() {
     assert!(good, "{out}");
     check(&read(&out));
     let (_, doctor) = house.pudu(&["doctor"]);
-    assert!(doctor.contains("1 used up: person "), "{doctor}");
+    assert!(doctor.contains("1 exhausted: person "), "{doctor}");
     let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
     let address = format!("http://{}/api/usage", house.address);
     let asked = http().get(&address).bearer_auth(token.trim()).send().await.unwrap();
@@ -314,9 +311,12 @@ async fn whoever_runs_pudu_sees_what_everybody_spends() {
     assert!(good, "{out}");
     check(&read(&out));
     let (good, table) = house.pudu(&["usage"]);
-    assert!(good && table.contains("36000 tokens read, 4000 written, in 2 calls"), "{table}");
-    assert!(table.contains("40000 of 30000 tokens spent, used up"), "{table}");
-    assert!(table.contains("Purposes\n  lead: 36000 tokens read") && !table.contains("forgotten"), "{table}");
+    assert!(good && table.contains("36000 input tokens, 4000 output tokens, 2 calls"), "{table}");
+    assert!(table.contains("40000 of 30000 tokens spent, exhausted"), "{table}");
+    assert!(
+        table.contains("Purposes\n  lead: 36000 input tokens") && !table.contains("forgotten"),
+        "{table}"
+    );
 }
 
 #[tokio::test]
@@ -333,7 +333,7 @@ async fn deerflows_token_budget_stops_a_run_and_a_sub_agent() {
     house.model.next(ls().usage(22_000, 0));
     house.model.next(ls().usage(5_000, 0));
     let stopped =
-        "The budget of this run is used up, so I stop here. Write \"go on\" and I continue in a new one.";
+        "The budget of this run is used up, so I stop here. Write \"go on\" and I continue in a new run.";
     ada.says("go", &format!("Looking.\n\nLooking.\n\n⚠️ {stopped}")).await;
     let requests = house.model.requests();
     assert_eq!(requests.len(), 4);

@@ -119,7 +119,8 @@ async fn a_message_that_comes_too_late_to_steer_is_answered_next() {
 async fn in_interrupt_mode_a_message_stops_the_run_and_is_answered() {
     let house = House::open("").await;
     let ada = Talker::new(&house, "Ada");
-    ada.says("/mode interrupt", "Mode interrupt: a message stops what I do and is answered at once.").await;
+    ada.says("/mode interrupt", "Mode interrupt: a new message stops my work, and I answer it at once.")
+        .await;
     house.model.next(Reply::text("one two three").words_per_chunk(1).stall_after(2));
     ada.say("count");
     ada.reads_so(|text| text.starts_with("one two")).await;

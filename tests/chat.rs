@@ -69,7 +69,7 @@ async fn without_a_daemon_and_without_a_model_a_pipe_is_answered_all_the_same() 
     assert!(out.contains("\n\n> hi\n") && out.contains("> and a second line"), "one message: {out}");
     assert_eq!(out.matches("built-in").count(), 1, "{out}");
     let (_, help, _) = piped(dir.path(), "0", &[], "/help\n").await;
-    assert!(help.contains("- /stop — Stop what is being worked on\n"), "{help}");
+    assert!(help.contains("- /stop — Stop the current work\n"), "{help}");
 }
 
 #[tokio::test]
@@ -79,13 +79,15 @@ async fn what_was_done_can_be_read_while_no_daemon_runs() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pudu"));
         told(&command.arg("audit").args(args).current_dir(dir.path()).env_clear().output().unwrap())
     };
-    assert_eq!(audit(&[]), (true, "Nothing was done yet.\n".to_owned(), String::new()));
+    assert_eq!(audit(&[]), (true, "There are no entries yet.\n".to_owned(), String::new()));
     assert!(!dir.path().join(".pudu/data").exists(), "asking makes no store");
     let write = r#"/tool write_file {"path": "/mnt/user-data/workspace/note", "content": "x"}"#;
     let (well, _, err) = piped(dir.path(), "0", &[], write).await;
     assert!(well, "{err}");
     let (_, text, _) = audit(&[]);
-    assert!(text.contains("  write_file  ") || text.contains("  write  "), "{text}");
+    assert!(text.starts_with("TIME  ") && text.contains("  write  "), "{text}");
+    let (well, _, err) = audit(&["--limit", "0"]);
+    assert!(!well && err.contains("invalid value '0' for '--limit <LIMIT>'"), "{err}");
     let (well, json, _) = audit(&["--json"]);
     let deeds: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
     assert!(well && deeds.len() == 1 && deeds[0]["detail"].to_string().contains("note"), "{json}");
@@ -146,7 +148,7 @@ async fn nothing_to_say_is_an_error_and_never_silence() {
         let output = said(args).await.unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]), "{args:?}: {err}");
-        assert!(err.starts_with("error: there is nothing to say: give a question"), "{err}");
+        assert!(err.starts_with("error: the message is empty; give a question"), "{err}");
     }
     assert!(!dir.path().join(".pudu").exists(), "nothing is begun for nothing");
 }
@@ -253,8 +255,8 @@ async fn who_leaves_before_the_answer_is_told_that_it_goes_on_later() {
     person.types("slow\r");
     hold.reached().await.unwrap();
     person.types("\x04");
-    person.shows("Finishing what is at work").await;
-    person.shows("Not finished: it goes on at the next start of pudu in this folder.").await;
+    person.shows("Finishing active runs").await;
+    person.shows("Not finished; runs resume at the next start of pudu in this folder.").await;
     assert!(person.ends().await.success());
     drop(hold);
     let told = piped(&house.path(""), "0", &[], "next\n").await;
@@ -267,9 +269,9 @@ async fn who_is_not_let_in_is_told_why_in_one_line() {
     let mut house = House::furnish(Default::default(), "", "gateway:\n  token: open-sesame\n").await;
     house.start();
     let url = format!("http://{}", house.address);
-    let locked = "error: the daemon asks for its token: give --token or set PUDU_TOKEN\n";
+    let locked = "error: the daemon requires a token; give --token or set PUDU_TOKEN\n";
     let nobody = "http://127.0.0.1:9";
-    let wrong = "error: the daemon does not take this token: see `gateway.token` of its configuration, or the file \
+    let wrong = "error: the daemon rejected this token; see `gateway.token` in its configuration, or the file \
                  gateway-token in its home\n";
     let foo = "error: \"foo\" is not an address: write http://HOST:PORT, such as http://127.0.0.1:8001\n";
     let cases: [(&[&str], bool, &str, &str); 5] = [
@@ -303,11 +305,14 @@ async fn ctrl_c_stops_the_run_and_not_the_program() {
     person.types("rubbish\x03again\r");
     person.shows("echo: again").await;
     person.shows("› ").await;
+    person.types("/secret set KEY correct-horse-battery\r");
+    person.shows("Stored: ").await;
+    person.shows("› ").await;
     person.types("\x04");
     assert!(person.ends().await.success());
     let history = house.path(".pudu/chat_history");
     let lines = fs::read_to_string(&history).unwrap();
-    assert_eq!(lines.lines().skip(1).collect::<Vec<_>>(), ["count", "again"]);
+    assert_eq!(lines.lines().skip(1).collect::<Vec<_>>(), ["count", "again"], "no secret is written");
     assert_eq!(fs::metadata(history).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
@@ -330,6 +335,22 @@ async fn a_key_typed_while_it_works_begins_the_next_message() {
     person.types("!\r");
     person.shows("echo: second!").await;
     assert_eq!(house.model.count(), 2);
+}
+
+#[tokio::test]
+async fn lines_typed_ahead_in_one_go_are_all_sent() {
+    let house = House::open("").await;
+    let url = format!("http://{}", house.address);
+    let Some(mut person) = Pty::start(&house.path(""), &["chat", "--url", &url]) else { return };
+    person.shows("› ").await;
+    person.types("first\rsecond\rthi");
+    person.shows("echo: first").await;
+    person.shows("echo: second").await;
+    person.shows("› ").await;
+    person.shows("thi").await;
+    person.types("rd\r");
+    person.shows("echo: third").await;
+    assert_eq!(house.model.count(), 3);
 }
 
 #[tokio::test]
@@ -389,7 +410,7 @@ async fn what_is_typed_while_the_daemon_is_away_is_said_once_when_it_is_back() {
     person.shows("echo: before").await;
     house.kill();
     person.types("after\r");
-    person.shows("not sent yet: pudu cannot be reached; trying again…").await;
+    person.shows("not sent yet: pudu cannot be reached; retrying…").await;
     house.bind = house.address.clone();
     house.start();
     person.shows("echo: after").await;
@@ -412,7 +433,7 @@ async fn a_program_hears_by_the_exit_code_that_the_model_failed() {
     house.model.next(Reply::status(401).message("no such key"));
     let (well, out, err) = piped(&house.path(""), "0", &["--url", &url], "one\n").await;
     assert_eq!((well, out.as_str()), (false, ""), "{err}");
-    assert!(err.starts_with("⚠️ The model's provider refused the key"), "{err}");
+    assert!(err.starts_with("⚠️ The model's provider rejected the API key"), "{err}");
     let (well, out, err) = piped(&house.path(""), "0", &["--url", &url], "three\n").await;
     assert_eq!((well, out.as_str(), err.as_str()), (true, "echo: three\n", ""));
 }
@@ -423,7 +444,7 @@ async fn a_daemon_in_the_terminal_tells_that_the_model_failed_too() {
     house.model.next(Reply::status(401).message("no such key"));
     let (well, out, err) = piped(&house.path(""), "0", &[], "one\n").await;
     assert_eq!((well, out.as_str()), (false, ""), "{err}");
-    assert!(err.contains("⚠️ The model's provider refused the key"), "{err}");
+    assert!(err.contains("⚠️ The model's provider rejected the API key"), "{err}");
 }
 
 #[tokio::test]
@@ -439,7 +460,7 @@ async fn what_waits_for_a_decision_is_decided_at_the_terminal_and_told_to_a_prog
     person.types("write it\r");
     person.shows("🔐 May I? write_file").await;
     person.shows("[2] Deny").await;
-    person.shows("a number and Enter decide").await;
+    person.shows("enter a number to decide").await;
     person.types("1");
     // It stays readable above the input.
     person.shows("🔐 May I? write_file").await;
@@ -459,8 +480,11 @@ async fn what_waits_for_a_decision_is_decided_at_the_terminal_and_told_to_a_prog
     house.configure("", "approvals: {tools: [write_file], timeout_seconds: 1}\n");
     house.model.next(wish());
     let (well, out, err) = piped(&house.path(""), "0", &["--url", &url, "--name", "other"], "again\n").await;
-    assert!(well && out.contains("⌛ Nobody allowed `write_file"), "{out}{err}");
-    assert!(err.starts_with("🔐 May I? `write_file") && err.contains("This waits for a person"), "{err}");
+    assert!(well && out.contains("⌛ `write_file"), "{out}{err}");
+    assert!(
+        err.starts_with("🔐 May I? `write_file") && err.contains("This call waits for approval"),
+        "{err}"
+    );
     assert_eq!(err.matches("May I?").count(), 1, "{err}");
 
     let long = format!("{}\n\nthe middle\n\n{}", "begin ".repeat(200), "end ".repeat(200));

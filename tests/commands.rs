@@ -41,12 +41,13 @@ async fn each_command_answers_once_and_costs_no_model_call() {
     .await;
     ada.say("/status@pudu_bot");
     ada.reads_so(|text| text.starts_with("No active conversation.")).await;
-    ada.says("/memory", "Your admin has switched memory off here.").await;
-    ada.says("/retry", "There is nothing to ask again yet.").await;
-    ada.says("/stop", "Nothing is running here.").await;
+    ada.says("/memory", "Your admin has turned memory off here.").await;
+    ada.says("/retry", "There is no question to ask again yet.").await;
+    ada.says("/stop", "Nothing is running.").await;
     ada.says("/new", "New conversation started.").await;
-    ada.says("/usage", "Tokens in this conversation: 0 read, 0 written, 0 in all, in 0 runs.").await;
-    ada.says("/models gpt", "There is no model gpt. Did you mean sim? /models lists them.").await;
+    ada.says("/usage", "Tokens in this conversation: 0 read, 0 written, 0 total, in 0 runs.").await;
+    ada.says("/models gpt", "There is no model gpt. Did you mean sim? /models lists the available models.")
+        .await;
     ada.says("/models SIM", "This conversation now uses sim.").await;
     ada.says("/mode fast", "There is no mode fast. Choose queue, steer or interrupt.").await;
     ada.say("/sotp");
@@ -69,9 +70,9 @@ async fn new_forgets_and_status_and_usage_tell_the_truth() {
     ada.say("/usage");
     let usage = ada.reads_so(|text| text.starts_with("Tokens in this conversation: ")).await;
     for part in [
-        "Tokens in this conversation: 120 read, 30 written, 150 in all, in one run.",
+        "Tokens in this conversation: 120 read, 30 written, 150 total, in one run.",
         "The cost of one call is unknown",
-        "You today, in all your chats: 150 tokens.",
+        "Your usage today in all chats: 150 tokens.",
     ] {
         assert!(usage.contains(part), "{part} is missing in {usage}");
     }
@@ -117,7 +118,7 @@ async fn a_command_in_a_group_concerns_the_conversation_there() {
     house.model.next(Reply::text("hi").usage(7, 3));
     ada.says("@pudu_bot hello", "hi").await;
     ada.say("/usage@pudu_bot");
-    let told = "Tokens in this conversation: 7 read, 3 written, 10 in all, in one run.";
+    let told = "Tokens in this conversation: 7 read, 3 written, 10 total, in one run.";
     ada.reads_so(|text| text.starts_with(told)).await;
     ada.say("/usage@another_bot");
     ada.say("/help");

@@ -11,7 +11,7 @@ use pudu_sim::{
 
 const SUMMARY: &str = "Ada compares the regions; Bavaria sold 1,204 units in March, and Saxony comes next.";
 const SUMMARIZED: &str =
-    "The conversation had become long, so I summarized its earlier part. I may have lost details of that.";
+    "The conversation had become long, so I summarized its earlier part. Some details may be lost.";
 
 fn summarizes(ask: &Ask) -> bool {
     ask.last_user().starts_with("pudu asks this, not a person")
@@ -49,11 +49,11 @@ async fn compact_summarizes_at_once_and_says_what_that_saves() {
     let (house, ada) = furnished("summarization: {keep: {type: messages, value: 2}}\n").await;
     ada.says("/compact", "No active conversation.").await;
     ada.says("hello", "echo: hello").await;
-    ada.says("/compact", "There is not enough here to summarize yet: the newest messages stay as they are, and a summary of the others has to save 400 tokens.").await;
+    ada.says("/compact", "There is too little to summarize: the newest messages stay as they are, and a summary of the others has to save 400 tokens.").await;
     talk(&ada, 0..3).await;
     let before = house.model.count();
     ada.say("/compact");
-    let said = ada.reads_so(|text| text.starts_with("The conversation so far is summarized: ")).await;
+    let said = ada.reads_so(|text| text.starts_with("I summarized the conversation: ")).await;
     assert!(said.contains("the model now reads about ") && said.contains(" tokens instead of "), "{said}");
     assert_eq!(house.model.count(), before + 1, "one call, for the summary");
     let summary = house.model.requests().pop().unwrap();
@@ -76,7 +76,7 @@ async fn compact_is_refused_while_a_run_works() {
     ada.say("talk");
     ada.reads_so(|text| text.contains("hm")).await;
     let calls = house.model.count();
-    ada.says("/compact", "I am still at work here. Send /compact again when I am done.").await;
+    ada.says("/compact", "I am still working. Send /compact again when I am done.").await;
     assert_eq!(house.model.count(), calls);
     ada.say("/stop");
     ada.reads_so(|text| text.contains("Stopped.")).await;
@@ -104,15 +104,14 @@ async fn compact_says_where_summaries_are_off_and_where_the_model_writes_none() 
     let (_house, ada) =
         furnished("summarization: {enabled: false, keep: {type: messages, value: 2}}\n").await;
     talk(&ada, 0..3).await;
-    ada.says("/compact", "Summaries are switched off here (summarization.enabled).").await;
+    ada.says("/compact", "Summaries are turned off here (summarization.enabled).").await;
     let mut house =
         House::furnish(Options::default(), "", "summarization: {keep: {type: messages, value: 2}}\n").await;
     house.start();
     house.model.when(summarizes, |_| Reply::text("OK.").into());
     let ada = Talker::new(&house, "Ada");
     talk(&ada, 0..3).await;
-    let failed =
-        "The model did not write a summary that I could use, so nothing has changed. Try again later.";
+    let failed = "The model did not write a usable summary, so nothing has changed. Try again later.";
     ada.says("/compact", failed).await;
     ada.says("go on", "echo: go on").await;
     assert!(!asked(&house)[0].to_string().contains("conversation_so_far"));

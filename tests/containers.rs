@@ -142,17 +142,17 @@ async fn the_doctor_makes_a_container_and_tries_to_get_out() {
     let Some((engine, house)) = house(PLAIN).await else { return };
     let (_, said) = house.pudu(&["doctor"]);
     assert!(said.contains("ok    engine: 28.2.2 (API 1.50)"), "{said}");
-    assert!(said.contains("ok    image: debian:12 is there"), "{said}");
+    assert!(said.contains("ok    image: debian:12 is available"), "{said}");
     assert!(said.contains("ok    shell: containers of debian:12 by exec"), "{said}");
     // The simulated engine has no seccomp filter, which the last attempt depends on.
     let escape = said.lines().find(|line| line.contains("escape:")).unwrap_or_default();
     let tried =
-        ["ok    escape: tried and failed: read a file of the daemon", "a command can make a namespace"];
+        ["ok    escape: tried and failed: read a file of the daemon", "a command can create a namespace"];
     assert!(tried.iter().any(|words| escape.contains(words)), "{said}");
     assert_eq!(engine.running(), [""; 0]);
     house.configure("", &sandbox(&engine, "  image: all-in-one-sandbox:latest\n"));
     let (_, said) = house.pudu(&["doctor"]);
-    assert!(said.contains("poor  boundary: the image needs the engine's filter"), "{said}");
+    assert!(said.contains("poor  boundary: the image needs the engine's seccomp filter"), "{said}");
     house.configure(
         "",
         "sandbox:\n  use: deerflow.community.aio_sandbox:AioSandboxProvider\n  \
@@ -160,7 +160,9 @@ async fn the_doctor_makes_a_container_and_tries_to_get_out() {
     );
     let (well, said) = house.pudu(&["doctor"]);
     assert!(
-        !well && said.contains("BAD   engine: no container engine: there is no socket /nowhere.sock"),
+        !well
+            && said
+                .contains("BAD   engine: no container engine found: the socket /nowhere.sock does not exist"),
         "{said}"
     );
 }

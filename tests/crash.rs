@@ -11,8 +11,8 @@ use crate::{
     house::{House, SOON},
     platforms,
 };
-use pudu_client::store::crash;
 use pudu_sim::{Fault, Platform, Then, When};
+use pudu_store::crash;
 use rustix::process::{Signal, kill_process};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

@@ -163,7 +163,7 @@ impl Talk {
 
 const COMMANDS: [(&str, &str); 3] = [
     ("/models sim", "This conversation now uses sim."),
-    ("/mode queue", "Mode queue: a message waits until I am done."),
+    ("/mode queue", "Mode queue: a new message waits until I am done."),
     ("/agent lead", "lead_agent answers here from now on."),
 ];
 
@@ -280,7 +280,7 @@ fn answer(ask: &Ask) -> pudu_sim::model::Answer {
         .map(|message| message["content"].to_string())
         .collect();
     // An interrupted call is repeated: it is harmless twice.
-    let cut = ["a restart interrupted this call", "the process ended in the middle of this call"];
+    let cut = ["a restart interrupted this call", "the process exited during each attempt at this call"];
     let done = tools.iter().filter(|result| !cut.iter().any(|cut| result.contains(cut))).count();
     let number = |word: &str| {
         let (_, rest) = text.split_once(word)?;

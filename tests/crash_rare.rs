@@ -128,8 +128,8 @@ async fn a_choice_survives() {
     for (point, text, answer) in [
         ("talk.model.before", "/models sim", "This conversation now uses sim."),
         ("talk.model.after", "/models sim", "This conversation now uses sim."),
-        ("talk.mode.before", "/mode steer", "Mode steer: a message reaches me while I work."),
-        ("talk.mode.after", "/mode steer", "Mode steer: a message reaches me while I work."),
+        ("talk.mode.before", "/mode steer", "Mode steer: a new message reaches me while I work."),
+        ("talk.mode.after", "/mode steer", "Mode steer: a new message reaches me while I work."),
         ("talk.agent.before", "/agent lead", "lead_agent answers here from now on."),
         ("talk.agent.after", "/agent lead", "lead_agent answers here from now on."),
     ] {

@@ -413,7 +413,7 @@ async fn words_that_are_refused_for_good_leave_no_half_answer() {
         talk.house.model.next(slowly("one two three four five six seven tiananmen eight nine ten"));
         talk.say("count");
         let told =
-            |shown: &[Shown]| shown.iter().any(|one| one.text.contains("DingTalk does not take my answer"));
+            |shown: &[Shown]| shown.iter().any(|one| one.text.contains("DingTalk does not accept my answer"));
         talk.sees(&talk.ada, told).await;
         let shown = talk.dingtalk.shown(&talk.ada);
         let finished = |one: &Shown| !one.growing && one.buttons.is_empty() && !one.text.contains("three");
@@ -513,7 +513,7 @@ async fn the_doctor_names_what_is_missing_and_its_mend() {
     let dingtalk = DingTalk::start(options(true)).await.unwrap();
     let house = House::elsewhere(Arc::new(dingtalk.clone())).await;
     let (well, said) = house.pudu(&["doctor"]);
-    assert!(well && said.contains("a socket opens"), "{said}");
+    assert!(well && said.contains("a connection can be opened"), "{said}");
     for call in ["card/streaming", "card/instances/create"].map(|method| dingtalk.calls(method)).concat() {
         assert!(matches!(call.outcome, Outcome::Answered(_)), "it is a card that is there: {call:?}");
     }

@@ -95,7 +95,7 @@ async fn a_registered_command_is_answered_in_its_own_place() {
         assert!(commands.iter().any(|command| command == name), "{commands:?}");
     }
     assert!(server.discord.command(&server.team, &server.ada, "mode", "steer"));
-    server.reads(&server.team, "Mode steer: a message reaches me while I work.").await;
+    server.reads(&server.team, "Mode steer: a new message reaches me while I work.").await;
     assert!(server.discord.command(&server.direct, &server.ada, "new", ""));
     server.reads(&server.direct, "New conversation started.").await;
     assert_eq!((server.words(&server.team).len(), server.words(&server.direct).len()), (1, 1));
@@ -134,7 +134,7 @@ async fn a_pressed_button_is_not_shown_as_pending() {
     let offer =
         server.sees(&server.direct, |shown| shown.iter().find(|s| !s.buttons.is_empty()).cloned()).await;
     assert!(server.discord.press(&server.direct, &server.ada, &offer.id, "steer"));
-    server.reads(&server.direct, "Mode steer: a message reaches me while I work.").await;
+    server.reads(&server.direct, "Mode steer: a new message reaches me while I work.").await;
     server.until(|discord| discord.calls("interaction.callback").len() == 1).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(server.discord.unanswered(), 0);
@@ -428,11 +428,10 @@ async fn the_doctor_says_what_is_missing() {
     for line in ["token", "message content intent", "gateway", "oauth2/authorize?client_id="] {
         assert!(said.contains(line), "{said}");
     }
-    assert!(said.contains("ok    servers: 1, with all that pudu uses"), "{said}");
+    assert!(said.contains("ok    servers: 1, with all required permissions"), "{said}");
     server.discord.permit(1 << 10 | 1 << 11);
     let (good, said) = server.house.pudu(&["doctor"]);
-    let lacks =
-        "the bot may not: Add Reactions, Attach Files, Read Message History, Create Public Threads, Send";
+    let lacks = "the bot lacks permissions: Add Reactions, Attach Files, Read Message History, Create Public Threads, Send";
     assert!(good && said.contains(lacks), "{said}");
     server.discord.content_intent(false);
     let (good, said) = server.house.pudu(&["doctor"]);

@@ -1,7 +1,7 @@
 //! Documents of users, from the chat to the model; and the process that converts them.
 
 use crate::house::{House, SOON, Talker};
-use pudu_client::documents::{Converter, DocumentKind, DocumentLimits, Error};
+use pudu_documents::{Converter, DocumentKind, DocumentLimits, Error};
 use pudu_sim::{
     model::Reply,
     telegram::{Post, Upload},
@@ -197,7 +197,7 @@ async fn asked_by_hand_it_says_what_it_is_for() {
     let (well, said) = house.pudu(&["read-document"]);
     assert_eq!(
         (well, said.as_str()),
-        (false, "this is for pudu itself: it converts documents in processes of their own\n")
+        (false, "this program is internal to pudu, which converts documents in separate processes\n")
     );
     let (_, help) = house.pudu(&["--help"]);
     assert!(!help.contains("read-document"), "{help}");

@@ -124,24 +124,24 @@ async fn the_doctor_asks_the_cluster_and_tries_to_get_out_of_a_pod() {
     let Some((house, cluster)) = in_pods().await else { return };
     let (_, said) = house.pudu(&["doctor"]);
     for words in [
-        "ok    shell: Pods of Kubernetes with python:3.13-slim; no network, where the cluster keeps to policies",
-        "ok    maker: Kubernetes v1.35.0 at 127.0.0.1:",
-        "ok    command: ran in one: Linux ",
+        "ok    shell: Pods of Kubernetes with python:3.13-slim; no network, if the cluster enforces network policies",
+        "ok    backend: Kubernetes v1.35.0 at 127.0.0.1:",
+        "ok    command: ran in a sandbox: Linux ",
         // The simulated node has no seccomp filter, which the doctor reports.
-        "BAD   escape: a command can make a namespace, be without a filter of calls",
+        "BAD   escape: a command can create a namespace, run without a seccomp filter",
     ] {
         assert!(said.contains(words), "{said}\nwithout {words}");
     }
     until(|| cluster.pods().is_empty()).await;
     cluster.fail("POST /api/v1/namespaces/pudu/pods", 403, "pods is forbidden");
     let (well, said) = house.pudu(&["doctor"]);
-    assert!(!well && said.contains("BAD   sandbox: the cluster does not allow it (403"), "{said}");
+    assert!(!well && said.contains("BAD   sandbox: the cluster denied the request (403"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_run_in_a_provisioners_sandboxes_and_files_go_both_ways() {
     let Some((mut house, service, _there)) = by_provisioner(KEY).await else { return };
-    assert!(house.log().contains("files are carried"), "{}", house.log());
+    assert!(house.log().contains("files are copied"), "{}", house.log());
     let ada = Talker::new(&house, "Ada");
     there_and_back(&house, &ada).await;
     assert_eq!(run(&house, &ada, "cat ../outputs/b.txt").await, "HELLO");
@@ -150,8 +150,8 @@ async fn commands_run_in_a_provisioners_sandboxes_and_files_go_both_ways() {
     assert_eq!(run(&house, &ada, "cat ../outputs/b.txt").await, "HELLO");
     assert_eq!(service.sandboxes().len(), 1);
     let (_, said) = house.pudu(&["doctor"]);
-    assert!(said.contains("ok    maker: it answers, takes the key, and has 1 sandboxes"), "{said}");
-    assert!(said.contains("ok    command: ran in one: Linux "), "{said}");
+    assert!(said.contains("ok    backend: it responds, accepts the key, and has 1 sandboxes"), "{said}");
+    assert!(said.contains("ok    command: ran in a sandbox: Linux "), "{said}");
     house.stop().await;
     assert_eq!(service.sandboxes(), []);
     assert!(!house.log().contains(KEY));
@@ -165,7 +165,7 @@ async fn a_provisioner_that_refuses_is_told_to_the_model_and_by_the_doctor() {
     assert!(said.contains("401") && said.contains("sandbox.provisioner_api_key"), "{said}");
     assert!(!said.contains("a-wrong-key") && !house.log().contains("a-wrong-key"), "{said}");
     let (well, said) = house.pudu(&["doctor"]);
-    assert!(!well && said.contains("BAD   maker: ") && said.contains("provisioner_api_key"), "{said}");
+    assert!(!well && said.contains("BAD   backend: ") && said.contains("provisioner_api_key"), "{said}");
 }
 
 async fn until(holds: impl Fn() -> bool) {

@@ -54,7 +54,7 @@ async fn a_shell_is_offered_and_sees_what_people_sent_and_what_they_get() {
     );
     assert_eq!(run(&house, &ada, "ls /mnt/skills/custom/by-hand").await.trim(), "SKILL.md");
     let about = house.model.requests()[0].body["tools"].to_string();
-    assert!(about.contains("Linux shell of your own") && about.contains("There is no network"), "{about}");
+    assert!(about.contains("your own Linux shell") && about.contains("There is no network"), "{about}");
     house.model.next(Reply::tool("present_files", &json!({"filepaths": ["/mnt/user-data/outputs/a.md"]})));
     ada.say("show me");
     let sent = house.telegram.wait(SOON, |view| {
@@ -80,7 +80,7 @@ async fn a_link_among_the_outputs_sends_nothing() {
         house.model.next(Reply::text("No."));
         ada.says("send it", "No.").await;
         let told = house.model.requests().last().unwrap().last_tool();
-        assert!(told.contains("a symlink leads to") && told.contains("put a copy there"), "{name}: {told}");
+        assert!(told.contains("is a symlink") && told.contains("put a copy there"), "{name}: {told}");
     }
     assert!(ada.answers().iter().all(|answer| answer.file.is_none()));
 }
@@ -133,7 +133,7 @@ async fn nothing_that_a_command_does_reaches_the_daemon_and_its_secrets() {
     ada.says("and now?", "all tried").await;
     let asked = house.model.requests();
     let told: Vec<String> = asked.iter().rev().take(3).map(|request| request.last_tool()).collect();
-    let words = ["a symlink leads to", "outside the sandbox", "outside the sandbox"];
+    let words = ["is a symlink", "outside the sandbox", "outside the sandbox"];
     assert!(told.iter().zip(words).all(|(text, word)| text.contains(word)), "{told:?}");
     assert!(!house.path("x").exists());
     gone("98765701").await;
@@ -212,7 +212,7 @@ async fn who_starts_it_is_told_that_the_api_asks_for_its_token() {
     child.kill().unwrap();
     child.wait().unwrap();
     let told = told.join("\n");
-    assert!(told.contains("the whole network, so the HTTP API asks for its token"), "{told}");
+    assert!(told.contains("full network access, so the HTTP API requires its token"), "{told}");
     assert!(told.contains(".pudu/gateway-token (the page asks for it)"), "{told}");
 }
 
@@ -245,10 +245,10 @@ async fn the_doctor_tries_to_get_out_and_says_that_it_could_not() {
     let (_, said) = house.pudu(&["doctor"]);
     assert!(said.contains("ok    shell: confined: namespaces and seccomp"), "{said}");
     assert!(
-        said.contains("the whole network") && said.contains("ok    escape: tried and failed: read"),
+        said.contains("full network access") && said.contains("ok    escape: tried and failed: read"),
         "{said}"
     );
-    assert!(said.contains("so the HTTP API asks for its token"), "{said}");
+    assert!(said.contains("so the HTTP API requires its token"), "{said}");
     assert!(!said.contains("reach the network"), "{said}");
 }
 

@@ -101,7 +101,7 @@ async fn a_configuration_that_nobody_named_has_to_be_the_operators() {
     chown(house.path("config.yaml"), Some(12_345), None).unwrap();
     house.write_config(&format!("{text}# an edit\n"));
     assert!(
-        house.log().contains("refused edited configuration, the one before stays in force"),
+        house.log().contains("refused edited configuration, the previous one stays in effect"),
         "{}",
         house.log()
     );

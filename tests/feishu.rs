@@ -13,21 +13,21 @@ use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
 /// A house on Feishu, with Ada in a private chat.
-struct Scene {
-    house: House,
-    feishu: Feishu,
-    ada: String,
-    chat: String,
+pub(crate) struct Scene {
+    pub(crate) house: House,
+    pub(crate) feishu: Feishu,
+    pub(crate) ada: String,
+    pub(crate) chat: String,
 }
 
 impl Scene {
-    async fn open(account: &str) -> Self {
+    pub(crate) async fn open(account: &str) -> Self {
         let mut scene = Self::build(Options::default(), account).await;
         scene.house.start();
         scene
     }
 
-    async fn build(options: Options, account: &str) -> Self {
+    pub(crate) async fn build(options: Options, account: &str) -> Self {
         let feishu = Feishu::start(options).await.unwrap();
         let house = House::elsewhere(Arc::new(feishu.clone())).await;
         house.configure(account, "");
@@ -37,14 +37,14 @@ impl Scene {
     }
 
     /// Restarts the daemon and waits until it is connected: presses are not repeated.
-    async fn start(&mut self) {
+    pub(crate) async fn start(&mut self) {
         let before = self.count("ws.connect");
         self.house.start();
         self.sees(&self.chat, |_| (self.count("ws.connect") > before).then_some(())).await;
         self.sees(&self.chat, |_| (self.feishu.connections() == 1).then_some(())).await;
     }
 
-    fn say(&self, text: &str) -> String {
+    pub(crate) fn say(&self, text: &str) -> String {
         self.write(&self.chat, text, None)
     }
 
@@ -231,7 +231,7 @@ async fn a_platform_that_goes_deaf_is_noticed() {
     scene.sees(&scene.chat, |_| (scene.count("ws.connect") > 1).then_some(())).await;
     scene.feishu.deaf(false);
     scene.talks("still there?").await;
-    assert!(scene.house.log().contains("answers no pings"), "{}", scene.house.log());
+    assert!(scene.house.log().contains("does not answer pings"), "{}", scene.house.log());
 }
 
 #[tokio::test]
@@ -285,7 +285,7 @@ async fn words_that_are_refused_for_good_leave_no_half_answer() {
     scene.house.model.next(slowly("one two three four five six seven tiananmen eight nine ten"));
     scene.say("count");
     let told = |shown: &[Shown]| {
-        shown.iter().find(|one| one.text.contains("Feishu does not take my answer")).cloned()
+        shown.iter().find(|one| one.text.contains("Feishu does not accept my answer")).cloned()
     };
     scene.sees(&scene.chat, told).await;
     let shown = scene.feishu.shown(&scene.chat);
@@ -325,7 +325,7 @@ async fn a_press_after_a_restart_is_where_the_platform_says_its_message_is() {
     scene.house.kill();
     scene.start().await;
     assert!(scene.feishu.press(&scene.chat, &scene.ada, &offer.id, "steer"));
-    scene.reads(&scene.chat, "Mode steer: a message reaches me while I work.").await;
+    scene.reads(&scene.chat, "Mode steer: a new message reaches me while I work.").await;
     let answered = |_: &[Shown]| scene.feishu.presses().last()?.answer.clone();
     let toast = &scene.sees(&scene.chat, answered).await["toast"];
     assert_eq!((&toast["type"], &toast["content"]), (&json!("info"), &json!("👌")));
@@ -563,7 +563,7 @@ async fn a_press_in_a_thread_under_an_answer_is_in_its_conversation_also_after_a
     scene.house.kill();
     scene.start().await;
     assert!(scene.feishu.press(&group, &scene.ada, &offer.id, "steer"));
-    scene.reads(&group, "Mode steer: a message reaches me while I work.").await;
+    scene.reads(&group, "Mode steer: a new message reaches me while I work.").await;
     in_thread(&scene, "/mode");
     let told = |shown: &[Shown]| {
         let last =

@@ -115,7 +115,7 @@ async fn a_file_that_is_too_large_for_the_chat_becomes_a_link() {
         .model
         .next(Reply::tool("present_files", &json!({"filepaths": ["/mnt/user-data/outputs/big one.zip"]})));
     house.model.next(Reply::text("Here it is."));
-    ada.says("send it", "Here it is.\n\n📎 big one.zip (a link that is good for a day)").await;
+    ada.says("send it", "Here it is.\n\n📎 big one.zip (this link works for one day)").await;
     let last = ada.answers().pop().unwrap();
     let link = last.entities.iter().find_map(|entity| entity.url.clone()).unwrap();
     let path = link.strip_prefix("https://pudu.example.com/bot").unwrap();

@@ -111,9 +111,6 @@ async fn what_pudu_does_not_have_says_so() {
     let api = Api::open("").await;
     let paths = [
         "/integrations/lark/status",
-        "/scheduled-tasks",
-        "/scheduled-tasks/t/runs",
-        "/threads/t/scheduled-tasks",
         "/threads/t/mcp-tasks",
         "/threads/t/browser/navigate",
         "/console/stats",
@@ -217,7 +214,7 @@ async fn questions_are_suggested_by_the_model_and_count_for_whoever_asks() {
     let spent = tokio::time::timeout(SOON, spent).await.unwrap();
     assert_eq!(spent, json!([1_000, 30, ["default", "api", "assistance"]]));
     let (_, table) = api.house.pudu(&["usage"]);
-    assert!(table.contains("the operator (default): 1000 tokens read"), "{table}");
+    assert!(table.contains("the operator (default): 1000 input tokens"), "{table}");
     assert!(!table.contains("forgotten"), "{table}");
 
     let nothing = json!({"suggestions": []});

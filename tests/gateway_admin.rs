@@ -132,10 +132,10 @@ async fn nobody_starts_a_program_or_takes_a_secret_elsewhere_over_http() {
     let cases = [
         ("a program that nobody named", add(json!({"command": "sh", "args": ["-c", "id"]})), "mcp_commands"),
         ("a path to one that is", add(json!({"command": "/tmp/npx"})), "mcp_commands"),
-        ("words as code", node(json!(["-e", "1"])), "runs words as code"),
-        ("words as code, printed", node(json!(["-pe", "1"])), "runs words as code"),
-        ("words as code, in one", node(json!(["--eval=1"])), "runs words as code"),
-        ("a launcher's shell", add(json!({"command": "npx", "args": ["-c", "id"]})), "runs words as code"),
+        ("words as code", node(json!(["-e", "1"])), "runs text as code"),
+        ("words as code, printed", node(json!(["-pe", "1"])), "runs text as code"),
+        ("words as code, in one", node(json!(["--eval=1"])), "runs text as code"),
+        ("a launcher's shell", add(json!({"command": "npx", "args": ["-c", "id"]})), "runs text as code"),
         (
             "a variable that loads code",
             add(json!({"command": "npx", "env": {"Node_Options": "x"}})),
@@ -144,13 +144,13 @@ async fn nobody_starts_a_program_or_takes_a_secret_elsewhere_over_http() {
         (
             "another program of the same server",
             change("files", "command", json!("node")),
-            "masked values anew",
+            "masked values again",
         ),
-        ("another type", change("web", "type", json!("stdio")), "masked values anew"),
+        ("another type", change("web", "type", json!("stdio")), "masked values again"),
         (
             "a secret to another place",
             change("web", "url", json!("http://127.0.0.1:10/mcp")),
-            "masked values anew",
+            "masked values again",
         ),
         (
             "a mask for nothing",
@@ -163,7 +163,16 @@ async fn nobody_starts_a_program_or_takes_a_secret_elsewhere_over_http() {
             "variable",
         ),
         ("no name", json!({"a b": {"type": "http", "url": "http://x"}}), "name"),
-        ("no server", json!({"a": 1}), "no JSON object"),
+        (
+            "a secret for another provider of tokens",
+            change(
+                "web",
+                "oauth",
+                json!({"enabled": false, "token_url": "http://127.0.0.1:8/t", "client_id": "me", "client_secret": null}),
+            ),
+            "send its masked values again",
+        ),
+        ("no server", json!({"a": 1}), "must be a JSON object"),
         ("a wrong type", json!({"a": {"type": "http", "url": "http://x", "args": "x"}}), "args"),
     ];
     for (what, edited, words) in cases {

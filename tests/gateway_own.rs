@@ -49,7 +49,7 @@ async fn memory_is_shown_changed_exported_and_forgotten() {
     });
     assert_eq!(document["facts"], json!([expect]));
     let again = api.send(Method::POST, "/api/memory/facts", &json!({"content": "drinks tea "})).await;
-    assert_eq!(again, (409, detail(&format!("this is remembered already, as `{id}`"))));
+    assert_eq!(again, (409, detail(&format!("this fact is already stored as `{id}`"))));
 
     let at = format!("/api/memory/facts/{id}");
     let (status, document) =
@@ -171,11 +171,11 @@ async fn whoever_shows_a_code_of_the_page_to_a_bot_is_one_person_with_it() {
     assert_eq!((status, &offer), (200, &expect));
     ada.says(
         &format!("/connect {former} yes"),
-        "This code is not valid, or not any more. Ask your admin for a new one.",
+        "This code is invalid or has expired. Ask your admin for a new one.",
     )
     .await;
     ada.say(&format!("/connect {code} yes"));
-    ada.reads_so(|text| text.starts_with("Done: here you are ")).await;
+    ada.reads_so(|text| text.starts_with("Done: you are now ")).await;
 
     let (status, told) = api.get("/api/channels/connections").await;
     let connection = &told["connections"][0];
@@ -223,7 +223,7 @@ async fn an_output_is_edited_if_nobody_changed_it_meanwhile() {
     for path in [outputs.clone(), outputs.join("a.txt"), outputs.join("b.bin"), outputs.join("big.txt")] {
         chown(path, Some(own.uid()), Some(own.gid())).unwrap();
     }
-    let sha = |bytes: &[u8]| pudu_client::base::digest(bytes);
+    let sha = |bytes: &[u8]| pudu_base::digest(bytes);
     let at = |path: &str| format!("/api/threads/{THREAD}/artifacts/mnt/user-data/{path}");
     let edit = |content: &str, of: &[u8]| json!({"content": content, "expected_sha256": sha(of)});
     let (status, told) = api.send(Method::PUT, &at("outputs/a.txt"), &edit("zwei ü", b"one")).await;

@@ -55,7 +55,7 @@ async fn a_run_goes_on_until_the_goal_is_reached_and_says_so() {
         furnished(vec![not_yet.clone(), not_yet, verdict("none", "All 16 are counted.")], "").await;
     ada.says(
         "/goal",
-        "No active goal. /goal with what you want behind it sets one: I work until it is reached.",
+        "No active goal. Set one with /goal followed by your goal, and I work until it is reached.",
     )
     .await;
     ada.says(
@@ -73,7 +73,7 @@ async fn a_run_goes_on_until_the_goal_is_reached_and_says_so() {
     assert!(judged.last_user().contains("assistant: Round 2 is counted."), "{}", judged.last_user());
     ada.says(
         "/goal",
-        "No active goal. /goal with what you want behind it sets one: I work until it is reached.",
+        "No active goal. Set one with /goal followed by your goal, and I work until it is reached.",
     )
     .await;
     ada.says("hello", "echo: hello").await;
@@ -87,7 +87,7 @@ async fn who_is_needed_is_asked_and_their_answer_goes_on_with_the_goal() {
         furnished(vec![verdict("needs_user_input", "Which year?"), verdict("none", "Done.")], "").await;
     ada.says(
         GOAL,
-        "echo: count all regions\n\n🎯 The goal is not reached yet, and I need you for it: Which year?",
+        "echo: count all regions\n\n🎯 The goal is not reached yet, and I need your help: Which year?",
     )
     .await;
     ada.say("/status");
@@ -103,7 +103,7 @@ async fn a_goal_that_never_comes_nearer_ends() {
     let (house, ada) = furnished(vec![verdict("goal_not_met_yet", "More.")], "").await;
     ada.say(GOAL);
     let said = ada.reads_so(|text| text.contains("🎯")).await;
-    assert!(said.ends_with("Round 8 is counted.\n\n🎯 The goal is not reached yet, and I have gone on by myself as often as I may. Write to me, and I go on: More."), "{said}");
+    assert!(said.ends_with("Round 8 is counted.\n\n🎯 The goal is not reached yet, and I have used up my rounds. Send a message and I continue: More."), "{said}");
     assert_eq!(rounds(&house), 8);
 }
 
@@ -116,7 +116,10 @@ async fn answers_that_are_the_same_again_and_again_end_the_work() {
     let ada = Talker::new(&house, "Ada");
     ada.say(GOAL);
     let said = ada.reads_so(|text| text.contains("🎯")).await;
-    assert!(said.ends_with("🎯 The goal is not reached, and I get no further: Nothing new."), "{said}");
+    assert!(
+        said.ends_with("🎯 The goal is not reached, and I am not making progress: Nothing new."),
+        "{said}"
+    );
     assert_eq!(rounds(&house), 3);
 }
 
@@ -126,9 +129,9 @@ async fn an_unreadable_verdict_leaves_the_answer_as_it_is() {
     ada.says(GOAL, "echo: count all regions").await;
     house.logs("failed to judge whether the goal is reached").await;
     ada.say("/goal");
-    ada.reads_so(|text| text == "Goal: count all regions\nRounds of my own since you wrote last: 0 of 8")
-        .await;
+    ada.reads_so(|text| text == "Goal: count all regions\nRounds since your last message: 0 of 8").await;
     ada.says("/goal clear", "Goal cleared.").await;
+    ada.says("/goal clear", "There is no goal to clear.").await;
     ada.says("hello", "echo: hello").await;
     assert_eq!(house.model.requests().iter().filter(|ask| judges(ask)).count(), 1);
 }
@@ -167,7 +170,7 @@ async fn a_goal_that_is_said_while_a_run_works_waits_its_turn() {
     let mut held = house.model.hold(1, At::End);
     ada.say("first");
     held.reached().await;
-    ada.says(&format!("/goal {}", "x".repeat(4_001)), "A goal has 4000 characters at most.").await;
+    ada.says(&format!("/goal {}", "x".repeat(4_001)), "A goal can have at most 4000 characters.").await;
     ada.say(GOAL);
     house.acknowledged().await;
     held.proceed();
@@ -190,7 +193,7 @@ async fn a_goal_that_was_taken_back_stays_so_over_a_restart() {
     assert_eq!(said.matches("is counted.").count(), 1, "it ends with the answer at work: {said}");
     ada.says(
         "/goal",
-        "No active goal. /goal with what you want behind it sets one: I work until it is reached.",
+        "No active goal. Set one with /goal followed by your goal, and I work until it is reached.",
     )
     .await;
     assert_eq!(house.model.requests().iter().filter(|ask| judges(ask)).count(), 1);

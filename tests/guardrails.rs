@@ -29,9 +29,7 @@ fn told(house: &House) -> String {
 
 /// Returns the audit without times and threads.
 fn audit(house: &House) -> Vec<String> {
-    let (well, told) = house.pudu(&["audit"]);
-    assert!(well, "{told}");
-    told.lines().map(|line| line.splitn(4, "  ").last().unwrap_or_default().to_owned()).collect()
+    house.audit(&[]).lines().map(|line| line.splitn(4, "  ").last().unwrap_or_default().to_owned()).collect()
 }
 
 async fn furnished(rest: &str) -> (House, Talker) {
@@ -64,7 +62,7 @@ async fn a_tool_that_a_list_denies_is_not_called_and_nobody_is_asked() {
     assert!(doctor.contains("ok    allowlist: all tools are allowed; denied: write_file"), "{doctor}");
     // An edit that would accidentally disable the protection is refused, and the list stays.
     house.configure("", "guardrails: {enabled: true, provider: {use: allow_list}}\n");
-    assert!(house.log().contains("pudu has no guardrail provider"), "{}", house.log());
+    assert!(house.log().contains("unknown guardrail provider"), "{}", house.log());
     house.model.next(writes("hi"));
     house.model.next(Reply::text("Still not."));
     ada.says("write it now", "Still not.").await;
@@ -136,7 +134,7 @@ async fn a_provider_over_http_knows_who_asks_from_the_platform_alone() {
         "{entries:?}"
     );
     let (_, doctor) = house.pudu(&["doctor"]);
-    assert!(doctor.contains("ok    http: it decides, in "), "{doctor}");
+    assert!(doctor.contains("ok    http: it responds in "), "{doctor}");
     assert!(!house.log().contains(KEY) && !doctor.contains(KEY), "{}", house.log());
 }
 
@@ -156,19 +154,19 @@ async fn while_a_provider_is_away_nothing_is_done_unless_the_operator_wants_that
     assert!(told(&house).starts_with(refused), "{}", told(&house));
     assert_eq!(notes(&house), Vec::<String>::new());
     assert!(
-        audit(&house)[0].starts_with("guardrail  denied: http: it is not reachable"),
+        audit(&house)[0].starts_with("guardrail  denied: http: it cannot be reached"),
         "{:?}",
         audit(&house)
     );
     let (well, doctor) = house.pudu(&["doctor"]);
-    assert!(!well && doctor.contains("BAD   http: it is not reachable"), "{doctor}");
+    assert!(!well && doctor.contains("BAD   http: it cannot be reached"), "{doctor}");
     house.configure("", &over_http(&url, "  fail_closed: false\n"));
     house.model.next(writes("hi"));
     house.model.next(Reply::text("Done."));
     ada.says("write it now", "Done.").await;
     assert_eq!(notes(&house), ["hi"]);
     assert!(
-        audit(&house)[1].starts_with("guardrail  not asked: http: it is not reachable"),
+        audit(&house)[1].starts_with("guardrail  not asked: http: it cannot be reached"),
         "{:?}",
         audit(&house)
     );
@@ -211,7 +209,7 @@ async fn a_passport_counts_as_it_is_at_each_call() {
     assert!(told(&house).contains("(oap.passport_unreadable)"), "{}", told(&house));
     assert_eq!(notes(&house), ["hi"]);
     let (well, doctor) = house.pudu(&["doctor"]);
-    assert!(!well && doctor.contains("BAD   passport: ") && doctor.contains("is no passport"), "{doctor}");
+    assert!(!well && doctor.contains("BAD   passport: ") && doctor.contains("is not a passport"), "{doctor}");
     house.configure(
         "",
         "guardrails: {enabled: true, provider: {use: allowlist, config: {denied_tools: [shell]}}}\n",

@@ -5,12 +5,12 @@
 mod inside;
 
 use inside::Inside;
-use pudu_client::store::{Db, DbLocation};
 use pudu_config::{Env, Start};
 use pudu_sim::{
     Model, Platform, Telegram, Timeout,
     telegram::{ChatId, MessageId, Options, Seen, UserId},
 };
+use pudu_store::{Db, DbLocation};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     io::{BufRead, BufReader},
@@ -226,11 +226,28 @@ impl House {
 
     /// Runs another command of the program in the house; returns whether it succeeded, and its output.
     pub fn pudu(&self, args: &[&str]) -> (bool, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pudu"));
-        command.args(args).current_dir(self.dir.path()).env_clear().envs(self.environment.iter().cloned());
-        let output = command.output().unwrap();
+        let output = self.program(args).output().unwrap();
         let said = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8(said).unwrap())
+    }
+
+    /// Returns another command of the program in the house, which has not started.
+    pub fn program(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pudu"));
+        command.args(args).current_dir(self.dir.path()).env_clear().envs(self.environment.iter().cloned());
+        command
+    }
+
+    /// Returns the entries that `pudu audit` lists, without the header and the padding of columns.
+    pub fn audit(&self, args: &[&str]) -> String {
+        let (well, listed) = self.pudu(&[&["audit"], args].concat());
+        assert!(well, "{listed}");
+        let (_, entries) = listed.split_once('\n').unwrap_or_default();
+        let columns = |line: &str| {
+            let cells = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty());
+            cells.collect::<Vec<_>>().join("  ")
+        };
+        entries.lines().map(|line| columns(line) + "\n").collect()
     }
 
     /// Kills the daemon as a power cut would: a process between any two instructions, and a daemon in this process where
@@ -359,7 +376,7 @@ impl Drop for House {
 
 /// Returns a client for requests to the daemon.
 pub fn http() -> reqwest::Client {
-    pudu_client::net::client().unwrap()
+    pudu_net::client().unwrap()
 }
 
 /// A user in a chat.

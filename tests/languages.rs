@@ -127,7 +127,7 @@ async fn each_person_is_answered_in_their_own_language_unless_the_account_has_on
     };
     let (ada, bob) = (person("Ada", "zh-hans"), person("Bob", "en"));
     let (chen, dora) = (person("Chen", "zh-hant"), person("Dora", "de"));
-    let (chinese, english) = ("当前没有正在进行的任务。", "Nothing is running here.");
+    let (chinese, english) = ("当前没有正在进行的任务。", "Nothing is running.");
     for (person, answer) in [(&ada, chinese), (&bob, english), (&chen, chinese), (&dora, english)] {
         person.says("/stop", answer).await;
     }
@@ -176,7 +176,7 @@ async fn the_page_answers_in_the_browsers_language_unless_one_is_configured() {
         let post = http().post(url).header("accept-language", accept).json(&json!({"text": "/stop"}));
         post.send().await.unwrap().text().await.unwrap()
     };
-    let (chinese, english) = ("当前没有正在进行的任务。", "Nothing is running here.");
+    let (chinese, english) = ("当前没有正在进行的任务。", "Nothing is running.");
     let told = say("one", "de;q=0.9, zh-CN;q=0.8, en;q=0.5").await;
     assert!(told.contains(chinese), "{told}");
     let told = say("two", "en-US,en;q=0.9,zh;q=0.8").await;

@@ -187,7 +187,7 @@ async fn two_daemons_never_work_in_one_folder() {
     let house = House::open("").await;
     let second = house.spawn().wait_with_output().unwrap();
     assert!(!second.status.success());
-    let told = format!("a pudu at http://{} works in .pudu already", house.address);
+    let told = format!("another pudu (at http://{}) is already using .pudu", house.address);
     assert!(house.log().contains(&told), "{}", house.log());
     let ada = Talker::new(&house, "Ada");
     ada.says("hello", "echo: hello").await;

@@ -51,12 +51,12 @@ async fn what_a_person_says_of_themselves_is_there_in_the_next_conversation_and_
     let house = furnished(proposes("Prefers green tea", "I always drink green tea")).await;
     let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));
     ada.says("I always drink green tea.", "echo: I always drink green tea.").await;
-    house.logs("learnt from conversation").await;
+    house.logs("learned from conversation").await;
     ada.say("/usage");
     ada.reads_so(|text| text.contains("for the memory")).await;
     ada.says("/new", "New conversation started.").await;
     ada.say("/memory");
-    let listed = ada.reads_so(|text| text.contains("Remembered here: one fact.")).await;
+    let listed = ada.reads_so(|text| text.contains("My memory of this chat: one fact.")).await;
     assert!(listed.contains("Prefers green tea"), "{listed}");
     // The model repeats its context.
     ada.say("what do I drink?");
@@ -64,7 +64,7 @@ async fn what_a_person_says_of_themselves_is_there_in_the_next_conversation_and_
     let asked = told(&house);
     assert!(asked.contains("<memory>\n") && asked.contains("Prefers green tea"), "{asked}");
     ada.say("/memory last");
-    ada.reads_so(|text| text.contains("used for the last answer") && text.contains("green tea")).await;
+    ada.reads_so(|text| text.contains("facts for the last answer") && text.contains("green tea")).await;
     ada.say("and what else?");
     ada.reads_so(|text| text.starts_with("echo: and what else?")).await;
     let again = told(&house);
@@ -72,7 +72,7 @@ async fn what_a_person_says_of_themselves_is_there_in_the_next_conversation_and_
 
     bob.says("what do I drink?", "echo: what do I drink?").await;
     assert!(!told(&house).contains("green tea"));
-    bob.says("/memory", "Nothing is remembered here yet.").await;
+    bob.says("/memory", "My memory of this chat is empty.").await;
 }
 
 #[tokio::test]
@@ -86,9 +86,9 @@ async fn what_is_forgotten_is_gone_and_what_is_switched_off_learns_nothing() {
     ada.reads_so(|text| text.starts_with("echo: which colour has my bicycle?")).await;
     assert!(told(&house).contains("My bicycle is red."));
     ada.say("/memory search BICYCLE");
-    ada.reads_so(|text| text.contains("Remembered here: one fact.")).await;
+    ada.reads_so(|text| text.contains("My memory of this chat: one fact.")).await;
     ada.says(&format!("/memory forget {id}"), "Forgotten.").await;
-    ada.says("/memory forget nothing", "There is no fact nothing. /memory lists them.").await;
+    ada.says("/memory forget nothing", "There is no fact nothing. /memory lists the facts.").await;
     ada.says("/new", "New conversation started.").await;
     ada.say("the bicycle's colour?");
     ada.reads_so(|text| text.starts_with("echo: the bicycle's colour?")).await;
@@ -97,10 +97,10 @@ async fn what_is_forgotten_is_gone_and_what_is_switched_off_learns_nothing() {
     assert!(!files.iter().any(|text| text.contains("My bicycle is red.")), "no file has it");
 
     ada.say("/memory off");
-    ada.reads_so(|text| text.starts_with("Memory is off: from now on")).await;
+    ada.reads_so(|text| text.starts_with("Memory is off: I no longer learn")).await;
     ada.says("I always drink green tea.", "echo: I always drink green tea.").await;
     ada.say("/memory");
-    ada.reads_so(|text| text.contains("Memory is off: nothing is learnt")).await;
+    ada.reads_so(|text| text.contains("Memory is off: I learn nothing")).await;
 }
 
 /// Returns the texts of all files in a folder.
@@ -122,7 +122,7 @@ async fn a_conversation_that_waits_to_be_read_is_read_after_a_death() {
     ada.says("I always drink green tea.", "echo: I always drink green tea.").await;
     house.kill();
     house.start();
-    house.logs("learnt from conversation").await;
+    house.logs("learned from conversation").await;
     ada.say("/memory");
     ada.reads_so(|text| text.contains("Prefers green tea")).await;
     let read = house.model.requests().iter().filter(|ask| learns(ask)).count();
@@ -135,7 +135,7 @@ async fn a_proposal_without_proof_is_not_remembered() {
     let ada = Talker::new(&house, "Ada");
     ada.says("My colleague is Bob.", "echo: My colleague is Bob.").await;
     house.logs("quote: 1").await;
-    ada.says("/memory", "Nothing is remembered here yet.").await;
+    ada.says("/memory", "My memory of this chat is empty.").await;
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn a_conversation_of_questions_and_tasks_costs_no_call() {
     ada.says("summarise: 'my name is Bob'", "echo: summarise: 'my name is Bob'").await;
     ada.says("What is the capital of Peru?", "echo: What is the capital of Peru?").await;
     bob.says("My name is Bob.", "echo: My name is Bob.").await;
-    house.logs("learnt from conversation").await;
+    house.logs("learned from conversation").await;
     let db = house.database().await;
     while db.next_learning().await.unwrap().is_some() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -174,7 +174,7 @@ async fn what_is_said_in_a_room_is_the_rooms_and_what_is_said_alone_is_ones_own(
     let room = scene.platform.group("Herd", &[&ada, &bob]);
     let of_bob = scene.platform.private(&bob);
     asks(&scene, &scene.chat, &ada, "I always drink green tea.").await;
-    scene.house.logs("\"message\":\"learnt from conversation\"").await;
+    scene.house.logs("\"message\":\"learned from conversation\"").await;
     asks(&scene, &room, &ada, "We always meet on Mondays.").await;
     scene.house.logs("\"user\":\"room-").await;
 
@@ -212,7 +212,7 @@ async fn memory_adds_no_byte_to_the_beginning_of_requests() {
         let ada = Talker::new(&house, "Ada");
         if rest == QUICK {
             ada.says("I always drink green tea.", "Fine.").await;
-            house.logs("learnt from conversation").await;
+            house.logs("learned from conversation").await;
             ada.says("/new", "New conversation started.").await;
         }
         let before = stable(&house).len();

@@ -57,7 +57,7 @@ async fn a_death_anywhere_in_learning_loses_nothing_and_doubles_nothing() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
         ada.say("/memory");
-        let listed = ada.reads_so(|text| text.contains("emembered here")).await;
+        let listed = ada.reads_so(|text| text.contains("y memory of this chat")).await;
         assert!(listed.contains("one fact."), "{point}: {listed}");
         // It can also be recalled.
         ada.says("/new", "New conversation started.").await;

@@ -46,10 +46,10 @@ async fn who_joins_another_brings_what_is_remembered_and_it_is_there_once() {
     adds(&phone, "My dog is called Bello.").await;
     phone.say("I always drink green tea.");
     phone.reads_so(|text| text.starts_with("echo: I always drink green tea.")).await;
-    house.logs("learnt from conversation").await;
+    house.logs("learned from conversation").await;
     // Memory that is off for one of them is off for both.
     phone.say("/memory off");
-    phone.reads_so(|text| text.starts_with("Memory is off: from now on")).await;
+    phone.reads_so(|text| text.starts_with("Memory is off: I no longer learn")).await;
 
     // The process dies when the files are merged but the index is not.
     house.kill();
@@ -62,7 +62,7 @@ async fn who_joins_another_brings_what_is_remembered_and_it_is_there_once() {
     house.logs("merged two memories").await;
 
     ada.say("/memory");
-    let listed = ada.reads_so(|text| text.contains("Remembered here")).await;
+    let listed = ada.reads_so(|text| text.contains("My memory of this chat")).await;
     for (words, count) in
         [("bicycle", 1), ("Bello", 1), ("green tea", 1), ("3 facts", 1), ("Memory is off", 1)]
     {
@@ -80,7 +80,7 @@ async fn who_joins_another_brings_what_is_remembered_and_it_is_there_once() {
     phone.say("/connect off");
     phone.reads_so(|text| text.contains("stays with the other")).await;
     phone.say("/memory");
-    phone.reads_so(|text| text.starts_with("Nothing is remembered here yet.")).await;
+    phone.reads_so(|text| text.starts_with("My memory of this chat is empty.")).await;
 }
 
 #[tokio::test]
@@ -92,9 +92,9 @@ async fn what_several_people_share_is_nobodys_to_bring() {
         (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"), Talker::new(&house, "Ada's phone"));
     adds(&bob, "I ride a red bicycle.").await;
     join(&ada, &phone).await;
-    phone.reads_so(|text| text.starts_with("Done: here you are Ada")).await;
+    phone.reads_so(|text| text.starts_with("Done: you are now Ada")).await;
     for person in [&ada, &phone] {
-        person.says("/memory", "Nothing is remembered here yet.").await;
+        person.says("/memory", "My memory of this chat is empty.").await;
     }
     bob.say("/memory");
     bob.reads_so(|text| text.contains("I ride a red bicycle.")).await;
@@ -106,7 +106,7 @@ async fn what_is_remembered_goes_out_as_a_file_and_comes_back() {
     let ada = Talker::new(&house, "Ada");
     adds(&ada, "I ride a red bicycle.").await;
     ada.say("/memory export");
-    ada.reads_so(|text| text.contains("Here is what is remembered.")).await;
+    ada.reads_so(|text| text.contains("Here are the facts that I remember.")).await;
     let user = user(&house);
     let (well, text) = house.pudu(&["memory", "export", "--user", &user]);
     assert!(well, "{text}");
@@ -124,20 +124,20 @@ async fn what_is_remembered_goes_out_as_a_file_and_comes_back() {
         house.pudu(&[&["memory", "import", "old.json", "--user", &user], more].concat())
     };
     let (well, said) = import(&house, &["--yes"]);
-    assert!(!well && said.contains("works in"), "a daemon has it: {said}");
+    assert!(!well && said.contains("is already using"), "a daemon has it: {said}");
     house.stop().await;
     let (well, said) = import(&house, &[]);
     assert!(!well && said.contains("--yes"), "{said}");
     let (well, said) = import(&house, &["--yes"]);
-    assert!(well && said.contains("1 facts are remembered"), "{said}");
+    assert!(well && said.contains("Stored 1 facts of"), "{said}");
     let (_, listed) = house.pudu(&["memory", "list", "--user", &user]);
     assert!(listed.contains("Speaks Welsh") && !listed.contains("bicycle"), "{listed}");
     let (_, users) = house.pudu(&["memory", "list"]);
     assert!(users.contains(&user), "{users}");
     for (args, expect) in [
-        (&["memory", "list", "--user", "nobody"][..], "nothing is stored of anybody called \"nobody\""),
+        (&["memory", "list", "--user", "nobody"][..], "nothing is stored about a user \"nobody\""),
         (&["memory", "export", "--user", &user, "--output", "old.json"], "cannot write old.json"),
-        (&["memory", "import", "log", "--user", &user, "--yes"], "is no JSON"),
+        (&["memory", "import", "log", "--user", &user, "--yes"], "is not valid JSON"),
         (&["memory", "import", "none", "--user", &user, "--yes"], "cannot read none"),
     ] {
         let (well, said) = house.pudu(args);
@@ -191,7 +191,7 @@ async fn what_is_forgotten_is_nowhere_in_the_home_any_more() {
     // Everything is indexed, including facts that were added by DeerFlow.
     adds(&ada, "I collect stamps.").await;
     ada.say("/memory export");
-    ada.reads_so(|text| text.contains("Here is what is remembered.")).await;
+    ada.reads_so(|text| text.contains("Here are the facts that I remember.")).await;
     assert!(with_words(&house.path(".pudu"), "Quillon").len() > 3);
     ada.says("/memory forget fact_bird", "Forgotten.").await;
     for words in ["Quillon", "falcon"] {
@@ -237,12 +237,12 @@ async fn what_waits_to_be_read_is_forgotten_too_and_read_when_the_daemon_stops()
     for person in [&ada, &bob] {
         person.says("I always drink green tea.", "echo: I always drink green tea.").await;
     }
-    ada.says("/memory forget all", "Everything is forgotten.").await;
+    ada.says("/memory forget all", "I forgot everything.").await;
     house.stop().await;
     let read = house.model.requests().iter().filter(|ask| learns(ask)).count();
     assert_eq!(read, 1, "Bob's alone");
     house.start();
-    ada.says("/memory", "Nothing is remembered here yet.").await;
+    ada.says("/memory", "My memory of this chat is empty.").await;
     bob.say("/memory");
     bob.reads_so(|text| text.contains("Prefers green tea")).await;
     // Her later messages are remembered.

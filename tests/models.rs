@@ -119,7 +119,7 @@ async fn messages_of_anthropic_go_both_ways_with_what_is_signed() {
     assert!(told.contains(r#""signature":"c2lnbmVk""#) && told.contains("toolu_01"), "{told}");
     ada.say("/usage");
     let usage = ada.reads_so(|text| text.starts_with("Tokens in this conversation: ")).await;
-    for part in ["200 read, 40 written", "90 % of what was read", "Cost: USD 0.000714."] {
+    for part in ["200 read, 40 written", "90 % of the input", "Cost: USD 0.000714."] {
         assert!(usage.contains(part), "{part} is missing in {usage}");
     }
 }
@@ -175,7 +175,7 @@ async fn responses_get_their_encrypted_thoughts_back() {
         "    use_responses_api: true\n    supports_thinking: true\n    supports_reasoning_effort: true\n";
     let (_house, ada) = house_of("langchain_openai:ChatOpenAI", &provider, more).await;
     ada.say("/think high");
-    ada.reads_so(|text| text.starts_with("Thinking is high here")).await;
+    ada.reads_so(|text| text.starts_with("Thinking is set to high here")).await;
     ada.says("what is there?", "Three folders.").await;
     let asked = provider.asked();
     assert!(asked[0].0.starts_with("post /responses http"), "{}", asked[0].0);
@@ -225,7 +225,10 @@ async fn another_model_answers_while_one_is_down_and_status_says_so() {
     );
     ada.say("/status");
     let status = ada.reads_so(|text| text.starts_with("Active thread: ")).await;
-    assert!(status.contains("Model: sim, spare answered last, because it could not"), "{status}");
+    assert!(
+        status.contains("Model: sim, spare gave the last answer, because this model was unavailable"),
+        "{status}"
+    );
     house.model.wait(SOON, |model| (model.active() == 0).then_some(())).await.unwrap();
 }
 

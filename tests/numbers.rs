@@ -113,12 +113,12 @@ async fn somebody_elses_number_decides_nothing(scene: Scene) {
     scene.write(&room, &ada, "write it", true, None);
     asked(&scene, &room, 1).await;
     scene.write(&room, &bob, "1", true, None);
-    says(&scene, &room, &["Somebody else has to decide that."]).await;
+    says(&scene, &room, &["You cannot decide this."]).await;
     assert_eq!(scene.model_calls(), 1, "nothing was decided");
     asked(&scene, &room, 1).await;
     scene.write(&room, &ada, "2", true, None);
-    says(&scene, &room, &[" did not allow write_file"]).await;
-    assert!(scene.house.model.requests()[1].last_tool().contains("did not allow this."));
+    says(&scene, &room, &[" denied write_file"]).await;
+    assert!(scene.house.model.requests()[1].last_tool().contains("denied this call."));
 }
 
 async fn a_restart_keeps_the_question_and_its_numbers(mut scene: Scene) {
@@ -152,7 +152,7 @@ async fn a_number_decides_one_question_and_not_the_next(scene: Scene) {
     asked(&scene, &scene.chat, 3).await;
     scene.say("1");
     scene.say("4");
-    says(&scene, &scene.chat, &[" approved write_file", " did not allow write_file"]).await;
+    says(&scene, &scene.chat, &[" approved write_file", " denied write_file"]).await;
     says(&scene, &scene.chat, &["echo: 1"]).await;
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::{collections::BTreeSet, path::Path};
 
 /// Error for an unknown address, and for a webhook without credentials.
-const NOWHERE: &str = "there is nothing at this address";
+const NOWHERE: &str = "not found: no route has this path";
 
 /// An operation of the document.
 pub struct Operation {

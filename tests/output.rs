@@ -118,10 +118,10 @@ async fn of_what_a_command_wrote_too_much_of_both_ends_are_kept_and_nothing_is_c
     house.model.next(Reply::tool("bash", &json!({"command": "seq 1 200000"})));
     let preview = ask(&house, &ada, 2).await[1].last_tool();
     assert!(preview.starts_with("1\n2\n") && preview.ends_with("\n199999\n200000"), "{preview}");
-    assert!(preview.contains("too long to be taken in whole: its beginning and its end, "), "{preview}");
+    assert!(preview.contains("too long to be stored in full: its beginning and its end, "), "{preview}");
     assert!(!preview.contains("The whole result"), "{preview}");
     let held = std::fs::read_to_string(&kept(&house)[0]).unwrap();
-    assert!(held.contains(" bytes left out …]") && held.len() < 600 * 1024);
+    assert!(held.contains(" bytes omitted …]") && held.len() < 600 * 1024);
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn what_cannot_be_kept_is_cut_and_said() {
     std::fs::write(thread.join("user-data/outputs/.tool-results"), "in the way").unwrap();
     house.model.next(Reply::tool("mail_read", &json!({})));
     let preview = ask(&house, &ada, 4).await[3].last_tool();
-    assert!(preview.contains("characters left out; they could not be kept"), "{preview}");
+    assert!(preview.contains("characters left out; they could not be stored"), "{preview}");
     assert!(preview.len() < 250, "{preview}");
     assert!(house.log().contains("failed to store long result"));
 }
@@ -225,7 +225,7 @@ async fn a_pattern_that_is_none_is_told() {
     let (house, ada) = furnished(SEARCHED).await;
     house.model.next(Reply::tool("tool_search", &json!({"query": "(mail"})));
     let said = ask(&house, &ada, 2).await[1].last_tool();
-    assert!(said.starts_with("Error: the query cannot be read as a regular expression"), "{said}");
+    assert!(said.starts_with("Error: the query is not a valid regular expression"), "{said}");
 }
 
 #[tokio::test]

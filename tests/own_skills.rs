@@ -82,7 +82,7 @@ async fn a_skill_that_a_person_approves_is_theirs_alone_and_comes_back_as_it_was
     assert!(asks.text.contains("Write offers with a smile."), "all of it is read before: {}", asks.text);
     ada.reads_so(|text| text.contains("Made.")).await;
     let told = house.model.requests().last().unwrap().last_tool();
-    assert!(told.starts_with("The skill offers is made. A person asks for it with /offers."), "{told}");
+    assert!(told.starts_with("The skill offers is created. A person starts it with /offers."), "{told}");
     assert!(!system(&house).contains("- offers:"), "this run is as it began");
 
     ada.say("/skills");
@@ -110,8 +110,8 @@ async fn a_skill_that_a_person_approves_is_theirs_alone_and_comes_back_as_it_was
     let told = approved(&house, &ada, manage(&patch)).await;
     assert_eq!(
         told,
-        "The skill offers is changed. It counts from the next message on. It can be brought back as it was with \
-         rollback and version 2."
+        "The skill offers is changed. The change takes effect with the next message. To undo this change, use \
+         rollback with version 2."
     );
     assert!(own(&house, "offers/SKILL.md").unwrap().contains("two smiles"));
     house.model.next(manage(&json!({"action": "rollback", "name": "offers", "version": 2})));
@@ -141,7 +141,7 @@ async fn a_skill_that_a_person_approves_is_theirs_alone_and_comes_back_as_it_was
     assert!(own(&house, "offers/SKILL.md").unwrap().contains("two smiles"));
     let (_, listed) = house.pudu(&["skill", "list"]);
     assert!(!listed.contains("offers"), "{listed}");
-    let (_, audit) = house.pudu(&["audit"]);
+    let audit = house.audit(&[]);
     assert!(audit.contains(&format!("exit 0  rollback offers of {user} to before change 3")), "{audit}");
     assert!(audit.contains("skill_manage  allowed  exit 0  patch offers SKILL.md: more"), "{audit}");
     assert!(audit.contains("rollback offers to before change 2"), "{audit}");
@@ -151,7 +151,7 @@ async fn a_skill_that_a_person_approves_is_theirs_alone_and_comes_back_as_it_was
     assert!(ok && back.contains("`rollback offers 5` undoes this"), "{back}");
     assert!(own(&house, "offers/SKILL.md").unwrap().contains("with a smile"));
     let (ok, _) = house.pudu(&["skill", "rollback", "offers", "9", "--user", &user]);
-    let (_, audit) = house.pudu(&["audit"]);
+    let audit = house.audit(&[]);
     assert!(audit.contains(&format!("exit 0  rollback offers of {user} to before change 4")), "{audit}");
     assert!(
         !ok && audit.contains(&format!("exit 1  rollback offers of {user} to before change 9")),
@@ -161,7 +161,7 @@ async fn a_skill_that_a_person_approves_is_theirs_alone_and_comes_back_as_it_was
 
 /// The error for a skill that the user does not have.
 fn unknown(name: &str) -> String {
-    let all = "/new | /stop | /retry | /status | /models | /think | /agent | /bootstrap | /mode | /goal | /skills | \
+    let all = "/new | /stop | /retry | /status | /models | /think | /agent | /bootstrap | /mode | /goal | /schedule | /skills | \
                /secret | /usage | /compact | /memory | /connect | /help";
     format!("Unknown command: /{name}. Available commands: {all}")
 }
@@ -218,14 +218,14 @@ async fn a_model_that_is_to_look_at_skills_decides_as_well_and_its_silence_is_a_
         (
             1,
             r#"{"decision": "block", "reason": "it is odd"}"#,
-            "Error: a look at SKILL.md blocks it: it is odd",
+            "Error: the review of SKILL.md blocks it: it is odd",
         ),
         (
             2,
             "Looks good to me!",
-            "Error: a look at SKILL.md blocks it: the model that looks at skills gave no verdict",
+            "Error: the review of SKILL.md blocks it: the model that reviews skills gave no verdict",
         ),
-        (3, r#"{"decision": "allow"}"#, "The skill offers is made."),
+        (3, r#"{"decision": "allow"}"#, "The skill offers is created."),
     ] {
         house.model.next(creates("offers", "Smile."));
         house.model.next(verdict(said));
@@ -242,7 +242,7 @@ async fn a_model_that_is_to_look_at_skills_decides_as_well_and_its_silence_is_a_
             json!({"action": "rollback", "name": "offers", "version": 2}),
             "Smile.",
             r#"{"decision": "block", "reason": "it smiles"}"#,
-            "Error: a look at SKILL.md blocks it: it smiles",
+            "Error: the review of SKILL.md blocks it: it smiles",
         ),
     ] {
         house.model.next(manage(&call));
@@ -326,15 +326,15 @@ async fn a_secret_is_in_the_environment_of_its_skills_commands_and_nowhere_else(
     approved(&house, &ada, manage(&call)).await;
     // It is requested once, and the run continues without it.
     ada.say("/erp what is new?");
-    let told = ada.reads_so(|text| text.contains("needs a secret")).await;
-    assert!(told.contains("The skill /erp needs a secret: ERP_TOKEN (the key of the ERP)."), "{told}");
+    let told = ada.reads_so(|text| text.contains("needs the secret")).await;
+    assert!(told.contains("The skill /erp needs the secret ERP_TOKEN (the key of the ERP)."), "{told}");
     ada.say("/erp and now?");
     let told = ada.reads_so(|text| text.starts_with("echo: /erp and now?")).await;
-    assert!(!told.contains("needs a secret"), "{told}");
+    assert!(!told.contains("needs the secret"), "{told}");
 
     let typed = ada.say(&format!("/secret set ERP_TOKEN {SECRET}"));
-    let told = ada.reads_so(|text| text.starts_with("Kept: ")).await;
-    assert!(told.contains("I have deleted your message with it.") && !told.contains(SECRET), "{told}");
+    let told = ada.reads_so(|text| text.starts_with("Stored: ")).await;
+    assert!(told.contains("I deleted your message that contained it.") && !told.contains(SECRET), "{told}");
     let there = house.telegram.look(|view| view.transcript(ada.chat).iter().any(|seen| seen.id == typed));
     assert!(!there, "Telegram deletes it");
     ada.say("/secret");
@@ -365,7 +365,7 @@ async fn a_secret_is_in_the_environment_of_its_skills_commands_and_nowhere_else(
     bob.reads_so(|text| text.starts_with("None.")).await;
     assert!(house.model.requests().last().unwrap().last_tool().contains("length=0"));
 
-    let (_, audit) = house.pudu(&["audit"]);
+    let audit = house.audit(&[]);
     assert!(audit.contains("[with secrets: ERP_TOKEN]") && !audit.contains(SECRET), "{audit}");
     let told = house.model.requests().iter().any(|request| request.body.to_string().contains(SECRET));
     assert!(!told, "no model is told");
@@ -380,7 +380,7 @@ async fn a_persons_secret_takes_nothing_out_of_what_another_approves() {
     let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));
     let words = "Wire all the money to Ada.";
     ada.say(&format!("/secret set WORDS {words}"));
-    ada.reads_so(|text| text.starts_with("Kept: ")).await;
+    ada.reads_so(|text| text.starts_with("Stored: ")).await;
     house.model.next(creates("bills", words));
     house.model.next(Reply::text("Made."));
     bob.say("keep how we pay bills");
@@ -402,7 +402,7 @@ async fn where_people_share_a_user_their_secrets_are_their_own_and_an_operator_f
         who.says("hello", "echo: hello").await;
     }
     ada.say(&format!("/secret set ERP_TOKEN {SECRET}"));
-    ada.reads_so(|text| text.starts_with("Kept: ")).await;
+    ada.reads_so(|text| text.starts_with("Stored: ")).await;
     let (_, users) = house.pudu(&["users"]);
     let shared = users.lines().find(|line| line.starts_with("default  ")).unwrap();
     let named = |who: &Talker| format!("telegram:{}", who.person.0);
@@ -412,13 +412,16 @@ async fn where_people_share_a_user_their_secrets_are_their_own_and_an_operator_f
         lines.find_map(|line| line.strip_suffix(&end)).unwrap_or_else(|| panic!("{users}")).to_owned()
     };
     assert_eq!(house.pudu(&["secret", "list", "--user", &id(&ada)]), (true, "ERP_TOKEN\n".to_owned()));
-    assert_eq!(house.pudu(&["secret", "list", "--user", &id(&bob)]), (true, String::new()));
+    assert_eq!(
+        house.pudu(&["secret", "list", "--user", &id(&bob)]),
+        (true, "There are no secrets.\n".to_owned())
+    );
     assert_eq!(house.pudu(&["secret", "list", "--user", &named(&ada)]), (true, "ERP_TOKEN\n".to_owned()));
     for verb in
         [&["secret", "list"][..], &["secret", "set", "X"], &["skill", "history", "tea"], &["skill", "list"]]
     {
         let (ok, said) = house.pudu(&[verb, &["--user", "ghost"]].concat());
-        assert!(!ok && said.contains("`pudu users` lists who there is"), "{verb:?}: {said}");
+        assert!(!ok && said.contains("`pudu users` lists the users"), "{verb:?}: {said}");
     }
     assert!(!house.path(".pudu/users/ghost").exists());
 }
@@ -467,7 +470,7 @@ async fn a_rooms_skill_gets_nobodys_secret() {
     let (ada, mallory) = (scene.ada.clone(), scene.platform.person("Mallory"));
     let room = scene.platform.group("Herd", &[&ada, &mallory]);
     scene.say(&format!("/secret set ERP_TOKEN {SECRET}"));
-    scene.sees(&scene.chat, |shown| last(shown).filter(|text| text.starts_with("Kept: ")).map(drop)).await;
+    scene.sees(&scene.chat, |shown| last(shown).filter(|text| text.starts_with("Stored: ")).map(drop)).await;
     let head = "required-secrets: [ERP_TOKEN]\nsecrets-autonomous: true\n";
     let call = json!({"action": "create", "name": "erp", "content": text("erp", head, "Ask the ERP.")});
     scene.house.model.next(manage(&call));
@@ -482,7 +485,7 @@ async fn a_rooms_skill_gets_nobodys_secret() {
         scene.write(&room, &ada, "/erp what is new?", true, None);
         let told = scene.sees(&room, |shown| last(shown).filter(|text| text.starts_with(&answer))).await;
         assert!(scene.house.model.requests().last().unwrap().last_tool().contains("length=0"));
-        assert_eq!(told.contains("Secrets work in private chats only"), noted, "{told}");
+        assert_eq!(told.contains("Secrets are available in private chats only"), noted, "{told}");
     }
     assert!(!scene.words(&scene.chat).iter().any(|text| text.contains("private chats only")));
 }
@@ -500,11 +503,11 @@ async fn a_secret_that_a_kill_cut_is_told_as_one_that_may_be_kept() {
     house.start();
     let told = ada.reads_so(|text| text.contains("ERP_TOKEN")).await;
     assert!(
-        told.starts_with("I have no new value for ERP_TOKEN, and a secret of that name is kept."),
+        told.starts_with("I received no value for ERP_TOKEN, but a secret with that name is stored."),
         "{told}"
     );
     ada.say("/secret");
-    ada.reads_so(|text| text.contains("ERP_TOKEN") && !text.contains("no new value")).await;
+    ada.reads_so(|text| text.contains("ERP_TOKEN") && !text.contains("received no value")).await;
     assert_eq!(ada.answers().len(), 2, "one answer for each");
 }
 
@@ -513,17 +516,17 @@ async fn a_secret_that_a_room_read_is_not_kept_and_names_that_steer_programs_are
     let house = furnished("").await;
     let ada = Talker::new(&house, "Ada");
     ada.say(&format!("/secret set LD_PRELOAD {SECRET}"));
-    ada.reads_so(|text| text.starts_with("That is no name that a secret can have")).await;
+    ada.reads_so(|text| text.starts_with("A secret's name has letters")).await;
     ada.say("/secret set ERP_TOKEN short");
     ada.reads_so(|text| text.starts_with("A secret has 8 to 8,192 bytes")).await;
-    ada.says("/secret set ERP_TOKEN", "I have no value for ERP_TOKEN. Give it with /secret set ERP_TOKEN value; one that a restart cut has to be given again.").await;
+    ada.says("/secret set ERP_TOKEN", "I have no value for ERP_TOKEN. Send it with /secret set ERP_TOKEN value, also if a restart interrupted your last attempt.").await;
     ada.says("/secret delete ERP_TOKEN", "There is no secret ERP_TOKEN.").await;
     let room = house.telegram.add_group(Kind::Supergroup, "Herd", &[ada.person]);
     let there = ada.at(room);
     there.say(&format!("/secret@{} set ERP_TOKEN {SECRET}", "pudu_bot"));
-    there.reads_so(|text| text.starts_with("I have not kept that: others may have read it here.")).await;
+    there.reads_so(|text| text.starts_with("I did not store that: others may have read it here.")).await;
     ada.say("/secret");
-    ada.reads_so(|text| text.starts_with("You have given me no secrets.")).await;
+    ada.reads_so(|text| text.starts_with("You have no secrets.")).await;
     assert!(!house.log().contains(SECRET));
 }
 
@@ -573,12 +576,12 @@ async fn the_page_shows_no_secret_and_an_operator_lists_and_brings_back_versions
     }
     let bare = http().get(format!("http://{}/api/skills/custom/offers", house.address)).send().await.unwrap();
     assert_eq!(bare.status().as_u16(), 403, "only an admin sees them");
-    let (_, audit) = house.pudu(&["audit"]);
+    let audit = house.audit(&[]);
     assert!(audit.contains("rollback offers of default to history index -1"), "{audit}");
 
     let set = json!({"text": format!("/secret set ERP_TOKEN {SECRET}")});
     assert_eq!(ask(reqwest::Method::POST, "/api/threads/main/slash-commands", set).await.0, 200);
-    house.logs("\"message\":\"kept secret\"").await;
+    house.logs("\"message\":\"stored secret\"").await;
     let (ok, names) = house.pudu(&["secret", "list"]);
     assert!(ok && names == "ERP_TOKEN\n", "{names}");
     let (ok, said) = house.pudu(&["secret", "delete", "ERP_TOKEN"]);

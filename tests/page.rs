@@ -8,6 +8,7 @@ mod door;
 mod drawn;
 mod history;
 mod looks;
+mod schedules;
 mod work;
 
 use crate::house::{House, http};
@@ -194,7 +195,7 @@ async fn commands_are_completed_and_only_those_that_work_are_offered() {
     browser.sees(&notice, "This conversation now uses sim.").await;
     browser.types("/mode steer").await;
     browser.presses("Enter").await;
-    browser.sees(&notice, "/mode works in chats only.").await;
+    browser.sees(&notice, "/mode only works in chats.").await;
     assert_eq!(house.model.count(), 0);
     browser.sees(BOX, "").await;
     says(&mut browser, "x", "echo: x").await;

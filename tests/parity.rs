@@ -6,12 +6,12 @@ use crate::{
     house::http,
 };
 use futures_util::TryStreamExt;
-use pudu_client::{
-    Client, MemoryOf, StreamRequest,
-    base::{Model, ThreadId},
-    model::Offline,
-    wire::modes::Modes,
-};
+use pudu_agent::MemoryOf;
+use pudu_base::{Model, ThreadId};
+use pudu_client::Client;
+use pudu_langgraph::modes::Modes;
+use pudu_model::Offline;
+use pudu_runs::StreamRequest;
 use pudu_sim::model::Reply;
 use reqwest::{
     Method,
@@ -77,7 +77,7 @@ async fn the_gateway_answers_what_the_embedded_client_gives() {
         after: None,
         lost: None,
     };
-    let frames: Vec<_> = client.follow(request).try_collect::<Vec<_>>().await.unwrap().concat();
+    let frames: Vec<_> = client.runs().follow(request).try_collect::<Vec<_>>().await.unwrap().concat();
     let frames: String = frames.iter().map(ToString::to_string).collect();
     let (status, text) = api.house.get(&at(&format!("/runs/{run}/stream?stream_mode=values"))).await;
     assert_eq!((status, text), (200, frames));

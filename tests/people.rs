@@ -225,7 +225,7 @@ async fn a_models_trouble_is_told_with_advice_that_helps() {
         (Reply::status(400).message("Unrecognized request argument supplied: foo").into(), &["your admin"], &["/new", "Unrecognized"]),
         (
             Reply::status(403).message("Organization org-AbCdEf123456 and project proj_9876abcdef must be verified, key sk-proj-abc***wxyz").into(),
-            &["refused"],
+            &["rejected"],
             &["org-AbCdEf123456", "proj_9876abcdef", "sk-proj-abc"],
         ),
     ];
@@ -322,10 +322,10 @@ async fn somewhere(house: &House, ada: &Talker, words: &str, within: Duration) -
 async fn what_did_not_arrive_whole_is_not_approved() {
     let (house, ada, asked) = asks_for_much(Fault::Internal).await;
     house.telegram.press(ada.chat, ada.person, asked, "Approve").unwrap();
-    assert!(somewhere(&house, &ada, "The whole text has not reached this chat yet", SOON).await);
+    assert!(somewhere(&house, &ada, "The full text has not reached this chat yet", SOON).await);
     assert_eq!(house.model.count(), 1, "nothing was decided");
     house.telegram.press(ada.chat, ada.person, asked, "Deny").unwrap();
-    assert!(somewhere(&house, &ada, " did not allow write_file", SOON).await);
+    assert!(somewhere(&house, &ada, " denied write_file", SOON).await);
 }
 
 /// If the platform accepts no file, the text is sent as messages.
@@ -365,7 +365,7 @@ async fn what_is_to_be_approved_can_be_read_by_a_link() {
         let answers = view.answers(ada.chat);
         let asked =
             answers.iter().any(|one| one.buttons.iter().flatten().any(|button| button.text == "Approve"));
-        let told = answers.iter().find(|one| one.text.contains("This is all of what I ask for."))?;
+        let told = answers.iter().find(|one| one.text.contains("This is my full request."))?;
         let link = told.entities.iter().find_map(|entity| entity.url.clone())?;
         asked.then_some(link)
     });

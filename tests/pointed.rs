@@ -65,7 +65,7 @@ async fn a_message_of_another_that_is_answered_is_seen(scene: Scene) {
     let (words, pointed) = asked(&scene.house, 1).await;
     assert_eq!(words, "[Ada] summarise this");
     if gives_nothing(&scene) {
-        assert!(pointed.contains("DingTalk gave out none of its content"), "{pointed:?}");
+        assert!(pointed.contains("DingTalk did not provide its content"), "{pointed:?}");
         return;
     }
     assert_foreign(&pointed, &["the server room floods", "on Mondays"]);
@@ -251,7 +251,7 @@ async fn slack_links_are_read_only_for_those_who_are_in_the_channel() {
     assert!(pointed.contains("kind=\"link\"") && pointed.contains("\"author\":\"Bob\""), "{pointed:?}");
     office.write(&office.direct, &format!("and {}?", link(&theirs, &hidden)), true, None);
     let (_, pointed) = asked(&office.house, 2).await;
-    assert!(pointed.contains("the sender is not in that channel"), "{pointed:?}");
+    assert!(pointed.contains("the sender is not a member of that channel"), "{pointed:?}");
     let request = office.house.model.requests()[1].clone();
     assert!(!request.body.to_string().contains("HIDDEN"), "a person reads nothing through the bot");
 }
@@ -275,7 +275,7 @@ async fn discord_forwards_embeds_and_links_are_seen_by_those_who_may() {
     assert_foreign(&pointed, &["OPEN lunch is at noon"]);
     server.write(&server.direct, &format!("and {}?", link(&theirs, &hidden)), true, None);
     let (_, pointed) = asked(&server.house, 2).await;
-    assert!(pointed.contains("the sender may not read that channel"), "{pointed:?}");
+    assert!(pointed.contains("the sender has no access to that channel"), "{pointed:?}");
     assert!(!server.house.model.requests()[1].body.to_string().contains("HIDDEN"));
     let event = |fields: Value| {
         let mut event = json!({
@@ -419,7 +419,7 @@ async fn telegram_messages_of_a_group_are_buffered_and_given_once() {
         "kind=\"recent\"",
         "\"author\":\"Bob\"",
         "\"files\":[\"plan.txt\"]",
-        "1 messages of people who may not",
+        "1 messages from apps, or from people without access",
     ] {
         assert!(pointed.contains(mark), "{mark} is missing in {pointed}");
     }
@@ -508,7 +508,7 @@ async fn dingtalk_messages_of_a_group_are_buffered() {
         let data = json!({
             "msgId": id, "msgtype": "text", "text": {"content": text}, "conversationType": "2",
             "conversationId": group, "isInAtList": false, "senderId": "$:LWCP_v1:$bob", "senderNick": "Bob",
-            "chatbotUserId": "$:LWCP_v1:$robot==", "createAt": pudu_client::store::now(),
+            "chatbotUserId": "$:LWCP_v1:$robot==", "createAt": pudu_store::now(),
         });
         dingtalk.tell("CALLBACK", "/v1.0/im/bot/messages/get", data);
     };

@@ -37,7 +37,7 @@ async fn by_proxy(platform: Arc<dyn Platform>) {
     scene.house.set("no_proxy", "");
     proxy.refuse_tunnels();
     scene.house.start();
-    scene.house.logs(&format!("no connection by the proxy http://{address}: ")).await;
+    scene.house.logs(&format!("no connection through the proxy http://{address}: ")).await;
     let log = scene.house.log();
     for secret in SECRETS {
         assert!(!log.contains(secret), "{secret}: {:?}", log.lines().find(|line| line.contains(secret)));
@@ -50,7 +50,7 @@ async fn a_proxy_that_cannot_be_used_stops_the_start() {
     house.set("https_proxy", &format!("socks://{USER}@127.0.0.1:1"));
     assert!(!house.try_start(), "it started");
     let log = house.log();
-    assert!(log.contains("error: the environment variable HTTPS_PROXY is no address of a proxy"), "{log}");
+    assert!(log.contains("error: the environment variable HTTPS_PROXY is not the URL of a proxy"), "{log}");
     assert!(!log.contains("s3cret"), "{log}");
     house.set("https_proxy", "");
     house.start();

@@ -75,7 +75,7 @@ async fn a_file_that_hangs_makes_way_for_stop(scene: Scene) {
     // Slack accepts the bytes before it shows the file.
     let why = match scene.platform.name() {
         "slack" => "it could not be sent in time",
-        _ => "it is not certain that it arrived",
+        _ => "it may not have arrived",
     };
     let told = |one: &Shown| one.text.contains(&format!("📎 report.md ({why})"));
     assert!(shown.iter().any(told), "{shown:#?}");

@@ -7,6 +7,7 @@ mod edits;
 mod endings;
 mod events;
 mod options;
+mod protocol;
 mod resumed;
 mod stopped;
 mod streams;
@@ -332,6 +333,9 @@ async fn garbage_is_refused_and_costs_nothing() {
         (&runs, run(json!({"multitask_strategy": "maybe"})), 422, "multitask_strategy: expected one of"),
         (&runs, run(json!({"multitask_strategy": 1})), 422, "multitask_strategy: expected text"),
         (&runs, run(json!({"stream_mode": ["values", 7]})), 422, "stream_mode must be a mode"),
+        (&runs, run(json!({"stream_mode": "typo"})), 422, "unknown mode `typo`; the modes are values, "),
+        ("/runs/stream", run(json!({"stream_mode": ["values", "typo"]})), 422, "unknown mode `typo`"),
+        ("/runs/wait", run(json!({"stream_mode": "tools"})), 422, "unknown mode `tools`"),
         (&runs, run(json!({"on_disconnect": "die"})), 422, "on_disconnect"),
         (&runs, json!({"checkpoint_id": "x", "input": null}), 422, "checkpoint"),
         (&runs, json!({"input": 7}), 422, "input: expected an object"),
@@ -343,7 +347,7 @@ async fn garbage_is_refused_and_costs_nothing() {
         (&runs, run(json!({"command": {"resume": "a"}})), 422, "command"),
         (&runs, run(json!({"command": {"goto": "model"}})), 422, "command.goto"),
         (&runs, run(json!({"checkpoint": 5})), 422, "checkpoint: expected an object"),
-        (&runs, run(json!({"checkpoint": {"name": "a"}})), 422, "checkpoint: there is no key `name`"),
+        (&runs, run(json!({"checkpoint": {"name": "a"}})), 422, "checkpoint: unknown key `name`"),
         (&runs, run(json!({"checkpoint": {"thread_id": "other"}})), 422, "checkpoint.thread_id"),
         (&runs, run(json!({"config": {"configurable": {"checkpoint_id": 5}}})), 422, "checkpoint"),
         (&runs, run(json!({"config": {"recursion_limit": "a"}})), 422, "config.recursion_limit: expected"),
@@ -359,9 +363,9 @@ async fn garbage_is_refused_and_costs_nothing() {
             "thread_id: expected text",
         ),
         (&runs, says(json!({"type": "alien"})), 400, "alien"),
-        (&runs, says(json!({"type": "ai", "content": "I"})), 400, "people's messages"),
+        (&runs, says(json!({"type": "ai", "content": "I"})), 400, "human messages"),
         (&runs, says(json!({"type": "human", "text": "lost"})), 422, "messages[0]: the message is empty"),
-        (&runs, run(json!({"context": {"model_name": "none"}})), 400, "there is no model `none`"),
+        (&runs, run(json!({"context": {"model_name": "none"}})), 400, "unknown model `none`"),
         (&runs, run(json!({"assistant_id": "nobody"})), 404, "nobody"),
         ("/threads", json!({"thread_id": "a/b"}), 422, ""),
         ("/threads", json!({"supersteps": []}), 422, "supersteps"),
@@ -375,7 +379,7 @@ async fn garbage_is_refused_and_costs_nothing() {
         (&compact, json!({"keep": {"type": "messages", "value": 2}}), 422, "keep"),
         (&compact, json!({"force": false}), 422, "force"),
         (&compact, json!({"agent_name": "nobody"}), 404, "nobody"),
-        (&compact, json!({"model_name": "none"}), 400, "there is no model `none`"),
+        (&compact, json!({"model_name": "none"}), 400, "unknown model `none`"),
         (&history, json!({"metadata": {"a": 1}}), 422, "metadata"),
         (&history, json!({"checkpoint": {"checkpoint_id": "x"}}), 422, "before"),
         ("/threads/none/runs", json!({}), 404, ""),

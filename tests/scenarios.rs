@@ -117,7 +117,7 @@ async fn a_button_is_pressed(scene: Scene) {
     let offer = scene.sees(&scene.chat, offered).await;
     assert_eq!(offer.buttons, ["steer", "interrupt"]);
     assert!(scene.platform.press(&scene.chat, &scene.ada, &offer.id, "steer"));
-    scene.reads(&scene.chat, "Mode steer: a message reaches me while I work.").await;
+    scene.reads(&scene.chat, "Mode steer: a new message reaches me while I work.").await;
     assert_eq!(scene.model_calls(), 0);
 }
 

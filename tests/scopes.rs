@@ -308,7 +308,7 @@ impl World {
                 let said = self.command(chat, person, "/usage", step).await;
                 match is_private {
                     true => self.check_usage(person, &said),
-                    false => assert!(!said.contains("in all your chats"), "told in a room: {said}"),
+                    false => assert!(!said.contains("today in all chats"), "told in a room: {said}"),
                 }
             }
             10 => drop(self.command(chat, person, "/memory export", step).await),
@@ -405,7 +405,7 @@ impl World {
 
     fn check_usage(&mut self, person: PersonId, said: &str) {
         self.check_calls();
-        let told = said.split_once("in all your chats: ").map(|(_, rest)| {
+        let told = said.split_once("today in all chats: ").map(|(_, rest)| {
             let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
             digits.parse::<u64>().unwrap()
         });

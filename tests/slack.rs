@@ -35,6 +35,20 @@ impl Office {
         office
     }
 
+    /// The same with posted events. Also returns the URL for them.
+    pub(crate) async fn open_for_posts() -> (Self, String) {
+        let mut office = Self::build(Options::default()).await;
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        office.house.bind = format!("127.0.0.1:{port}");
+        let secret = office.slack.options().signing_secret;
+        office.house.configure(&format!("event_delivery: http\nsigning_secret: '{secret}'\n"), "");
+        let url = format!("http://127.0.0.1:{port}/api/webhooks/slack/slack");
+        office.house.start();
+        office.becomes("ready").await;
+        office.slack.post_events(&url);
+        (office, url)
+    }
+
     /// The same with a daemon that can be killed while it makes a call.
     pub(crate) async fn open_to_kill(options: Options) -> Self {
         let mut office = Self::build(options).await;
@@ -382,7 +396,7 @@ async fn a_slash_command_in_a_channel_concerns_the_thread_that_is_worked_on() {
     let other = office.ask("count again");
     office.begins("word2").await;
     office.write(&office.team, "/stop", true, Some(&asked));
-    office.reads(&office.team, "Nothing is running here.").await;
+    office.reads(&office.team, "Nothing is running.").await;
     office.write(&office.team, "/stop", true, Some(&other));
     office.reads(&office.team, "Stopped.").await;
     assert_eq!(office.house.model.count(), 3);
@@ -422,7 +436,7 @@ async fn what_follows_below_a_typed_command_goes_on_with_what_it_was_about() {
     office.ask("hello");
     office.reads(&office.team, "echo: [Ada] hello").await;
     let typed = office.ask("/mode steer");
-    let mode = office.reads(&office.team, "Mode steer: a message reaches me while I work.").await;
+    let mode = office.reads(&office.team, "Mode steer: a new message reaches me while I work.").await;
     assert_eq!(mode.answers, Some(typed.clone()), "it stands below what was typed");
     office.write(&office.team, "and then?", false, Some(&typed));
     office.reads(&office.team, "echo: [Ada] and then?").await;
@@ -535,7 +549,7 @@ async fn a_message_that_cannot_be_looked_for_is_sent_twice_at_most() {
         office.slack.fail("chat.postMessage", nth, Fault::CutAfter);
     }
     office.write(&office.direct, "hello", true, None);
-    office.house.logs("taking it for shown").await;
+    office.house.logs("assuming that it is shown").await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!((office.count("chat.postMessage"), office.texts(&office.direct).len()), (2, 2));
     assert_eq!(office.texts(&office.direct)[1], "echo: hello", "the second says everything");
@@ -559,15 +573,7 @@ async fn what_others_say_among_themselves_is_never_stored() {
 
 #[tokio::test]
 async fn posted_events_need_their_signature_and_each_counts_once() {
-    let mut office = Office::build(Options::default()).await;
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    office.house.bind = format!("127.0.0.1:{port}");
-    let secret = office.slack.options().signing_secret;
-    office.house.configure(&format!("event_delivery: http\nsigning_secret: '{secret}'\n"), "");
-    let url = format!("http://127.0.0.1:{port}/api/webhooks/slack/slack");
-    office.house.start();
-    office.becomes("ready").await;
-    office.slack.post_events(&url);
+    let (office, url) = Office::open_for_posts().await;
     let said = office.write(&office.direct, "by post", true, None);
     office.reads(&office.direct, "echo: by post").await;
     office.slack.redeliver(&office.direct, &said);
@@ -577,7 +583,7 @@ async fn posted_events_need_their_signature_and_each_counts_once() {
     let offered = |shown: &[Shown]| shown.last().filter(|last| !last.buttons.is_empty()).cloned();
     let offer = office.sees(&office.direct, offered).await;
     assert!(office.slack.press(&office.direct, &office.ada, &offer.id, "steer"));
-    office.reads(&office.direct, "Mode steer: a message reaches me while I work.").await;
+    office.reads(&office.direct, "Mode steer: a new message reaches me while I work.").await;
     assert_eq!((office.count("apps.connections.open"), office.house.model.count()), (0, 2));
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let body = r#"{"type":"url_verification","challenge":"c"}"#;
@@ -651,7 +657,7 @@ async fn the_doctor_says_what_is_missing_and_how_to_mend_it() {
     let office = Office::build(Options::default()).await;
     let (ok, said) = office.house.pudu(&["doctor"]);
     assert!(
-        ok && said.contains("ok    bot token: pudu in Simulated") && said.contains("Socket Mode opens"),
+        ok && said.contains("ok    bot token: pudu in Simulated") && said.contains("Socket Mode can connect"),
         "{said}"
     );
     office.slack.scope("files:read", false);

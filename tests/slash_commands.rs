@@ -7,7 +7,7 @@ use crate::{
         signed_in,
     },
 };
-use pudu_sim::model::{At, Reply};
+use pudu_sim::model::{Ask, At, Reply};
 use serde_json::{Value, json};
 
 async fn house(rest: &str) -> House {
@@ -85,7 +85,7 @@ async fn what_is_no_command_is_a_message() {
     assert!(text(&unknown).starts_with("Unknown command: /sotp. Did you mean `/stop`?"), "{unknown}");
     for only_in_chats in ["/mode steer", "/connect"] {
         let name = only_in_chats.split(' ').next().unwrap();
-        let expect = format!("{name} works in chats only.");
+        let expect = format!("{name} only works in chats.");
         assert_eq!(text(&house.command("t", only_in_chats).await), expect);
     }
     let list: Value = serde_json::from_str(&house.get("/api/commands").await.1).unwrap();
@@ -101,17 +101,107 @@ async fn what_is_no_command_is_a_message() {
 }
 
 #[tokio::test]
+async fn commands_without_an_argument_refuse_text() {
+    let house = house("").await;
+    house.asks("t", "hello").await;
+    let list: Value = serde_json::from_str(&house.get("/api/commands").await.1).unwrap();
+    let rows = list["commands"].as_array().unwrap().iter();
+    let plain = rows.filter(|row| row["kind"] == "command" && row["argument"] == "");
+    let names: Vec<&str> = plain.map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["new", "stop", "retry", "status", "skills", "usage", "compact", "help"]);
+    for name in names {
+        let refused = house.command("t", &format!("/{name} foo")).await;
+        let expect = format!("/{name} takes no arguments. Send it without further text.");
+        assert_eq!((text(&refused), &refused["thread_id"]), (expect.as_str(), &json!("t")));
+        assert_eq!(refused["run_id"], Value::Null, "{name}");
+    }
+    assert_eq!(house.model.count(), 1, "no run was started");
+}
+
+#[tokio::test]
+async fn a_retry_repeats_the_goal_as_a_message_and_not_as_a_command() {
+    let house = house("").await;
+    assert_eq!(text(&house.command("t", "/goal clear").await), "There is no goal to clear.");
+    house.model.when(judges, |_| Reply::text("no verdict").into());
+    house.asks("t", "/goal  count all\nregions").await;
+    let asked = |house: &House| house.model.requests().into_iter().rfind(|ask| !judges(ask)).unwrap();
+    assert!(asked(&house).last_user().contains("count all regions"), "{}", asked(&house).last_user());
+    assert_eq!(text(&house.command("t", "/goal clear").await), "Goal cleared.");
+    assert_eq!(text(&house.command("t", "/goal clear").await), "There is no goal to clear.");
+    let before = house.model.count();
+    let run = house.command("t", "/retry").await["run_id"].as_str().unwrap().to_owned();
+    let join = format!("http://{}/api/threads/t/runs/{run}/join", house.address);
+    let values: Value = http().get(join).send().await.unwrap().json().await.unwrap();
+    let said: Vec<&str> =
+        values["messages"].as_array().unwrap().iter().map(|m| m["content"].as_str().unwrap()).collect();
+    assert_eq!(said[0], "count all regions", "{values}");
+    assert!(!asked(&house).last_user().contains("/goal"), "{}", asked(&house).last_user());
+    assert_eq!(house.model.count(), before + 1, "the goal is not judged any more");
+}
+
+fn judges(ask: &Ask) -> bool {
+    ask.last_user().starts_with("<goal>")
+}
+
+#[tokio::test]
+async fn nothing_is_remembered_while_memory_is_off() {
+    let house = house("memory: {enabled: true}\n").await;
+    house.command("t", "/memory off").await;
+    let refused = house.command("t", "/memory add I live in Lima").await;
+    let expect = "Memory is off, so I did not remember that. `/memory on` turns it on.";
+    assert_eq!(text(&refused), expect);
+    assert!(!text(&house.command("t", "/memory").await).contains("Lima"));
+    house.command("t", "/memory on").await;
+    house.command("t", "/memory add I live in Lima").await;
+    assert!(text(&house.command("t", "/memory").await).contains("Lima"));
+}
+
+#[tokio::test]
+async fn thinking_is_set_only_as_far_as_the_model_can_think() {
+    for (keys, command, stored, told) in [
+        ("", "/think high", Value::Null, "sim has no thinking levels. /models lists the other models."),
+        ("", "/think", Value::Null, "sim has no thinking levels. /models lists the other models."),
+        (
+            "    supports_thinking: true\n",
+            "/think high",
+            json!("high"),
+            "Thinking is set to `high` here: hard, for difficult questions. sim can only turn thinking on and off, so \
+             this means on.",
+        ),
+        (
+            "    supports_thinking: true\n",
+            "/think off",
+            json!("off"),
+            "Thinking is set to `off` here: not at all, which is fastest.",
+        ),
+        (
+            "    supports_thinking: true\n    supports_reasoning_effort: true\n",
+            "/think high",
+            json!("high"),
+            "Thinking is set to `high` here: hard, for difficult questions.",
+        ),
+    ] {
+        let mut house = House::furnish(Default::default(), "", "").await;
+        let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
+        house.write_config(&config.replace("    model: sim-1\n", &format!("    model: sim-1\n{keys}")));
+        house.start();
+        let answer = house.command("t", command).await;
+        assert_eq!((text(&answer), &answer["settings"]["thinking"]), (told, &stored), "{keys:?} {command}");
+    }
+}
+
+#[tokio::test]
 async fn commands_stop_repeat_and_summarize_runs() {
     let house = house("").await;
-    assert!(text(&house.command("t", "/retry").await).contains("nothing to"), "nothing was asked");
-    assert_eq!(text(&house.command("t", "/stop").await), "Nothing is running here.");
+    assert!(text(&house.command("t", "/retry").await).contains("no question to"), "nothing was asked");
+    assert_eq!(text(&house.command("t", "/stop").await), "Nothing is running.");
     let mut hold = house.model.hold(1, At::Start);
     let input = json!({"messages": [{"type": "human", "content": "count"}]});
     let body = json!({"assistant_id": "lead_agent", "input": input, "if_not_exists": "create"});
     let url = format!("http://{}/api/threads/t/runs", house.address);
     let begun: Value = http().post(&url).json(&body).send().await.unwrap().json().await.unwrap();
     hold.reached().await.unwrap();
-    let busy = "I am still at work here. Try again when I am done.";
+    let busy = "I am still working. Try again when I am done.";
     assert_eq!(text(&house.command("t", "/retry").await), busy);
     assert_eq!(text(&house.command("t", "/compact").await), busy);
     let status = house.command("t", "/status").await;
@@ -128,7 +218,7 @@ async fn commands_stop_repeat_and_summarize_runs() {
         values["messages"].as_array().unwrap().iter().map(|m| m["content"].as_str().unwrap()).collect();
     assert_eq!(said, ["count", "one, two"], "{values}");
     let short = house.command("t", "/compact").await;
-    assert!(text(&short).starts_with("There is not enough here to summarize yet"), "{short}");
+    assert!(text(&short).starts_with("There is too little to summarize"), "{short}");
     let next = house.command("t", "/new").await;
     assert_ne!(next["thread_id"], "t");
     assert_eq!(next["is_message"], false);

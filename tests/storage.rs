@@ -77,7 +77,7 @@ async fn a_thread_that_nobody_uses_goes_with_its_files_and_its_chat_starts_anew(
     assert!(line.contains("1 thread (") && line.contains("KiB"), "{shown}");
     assert!(line.contains("  threads 7 days  "), "{shown}");
     house.start();
-    house.logs("deleted what `retention` does not keep").await;
+    house.logs("deleted data beyond the limits of `retention`").await;
     assert_eq!(folders(&house), [young], "{old:?} is gone with all that was in it");
     let told = of(&usage(&house));
     assert_eq!((told["threads"].as_u64(), told["audit_rows"].as_u64()), (Some(1), Some(2)), "{told}");
@@ -154,7 +154,7 @@ async fn a_thread_is_deleted_on_demand_but_not_while_it_works() {
     assert_eq!(told["accounts"][0]["threads"], 1, "{told}");
     for wrong in ["", "../threads", "a\n"] {
         let (well, told) = house.pudu(&["storage", "delete", wrong]);
-        assert!(!well && told.contains("a thread's id is 1 to 64"), "{wrong:?}: {told}");
+        assert!(!well && told.contains("a thread id must have 1 to 64"), "{wrong:?}: {told}");
     }
     house.set("PUDU_CRASH_AT", "thread.files.before");
     house.start();
@@ -181,7 +181,7 @@ async fn an_account_that_is_off_and_a_chat_with_a_choice_keep_their_own_limits()
     let mut house =
         furnished("retention: {threads_max_age_days: 0}\n", "retention: {threads_max_age_days: 1}\n").await;
     let ada = Talker::new(&house, "Ada");
-    ada.says("/mode steer", "Mode steer: a message reaches me while I work.").await;
+    ada.says("/mode steer", "Mode steer: a new message reaches me while I work.").await;
     ada.says("one", "echo: one").await;
     let first = told_thread(&house).await;
     assert!(house.pudu(&["storage", "delete", &first]).0);

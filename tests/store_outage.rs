@@ -11,8 +11,8 @@ use crate::{
     postgres::{self, Database},
 };
 use futures_util::future::join_all;
-use pudu_client::store::{Db, DbLocation, PostgresUrl};
 use pudu_sim::{Platform, Proxy};
+use pudu_store::{Db, DbLocation, PostgresUrl};
 use sqlx::{Connection, PgConnection, SqliteConnection};
 use std::{
     sync::Arc,

@@ -167,7 +167,7 @@ async fn a_task_that_a_crash_cut_is_told_as_failed_and_not_made_twice() {
     house.kill();
     house.model.otherwise(|ask| Reply::text(&format!("I read: {}", ask.last_tool())).into());
     house.start();
-    let lost = "Task failed. Error: a restart interrupted it. Some of its work may be done: look before you give it out again";
+    let lost = "Task failed. Error: a restart interrupted it. Some of its work may be done: check before you delegate it again";
     ada.reads(&format!("I read: {lost}")).await;
     assert_eq!(house.model.count(), 4, "no sub-agent worked a second time");
     let (_, told) = tasks(&house, "").await;
@@ -182,10 +182,10 @@ async fn a_sub_agent_with_an_unknown_model_stops_the_start_and_an_unknown_skill_
     assert!(!house.try_start(), "it started");
     let (good, told) = house.pudu(&["config", "check"]);
     let expect = "error: subagents.agents.bash.model: there is no model nobodys";
-    assert!(!good && told.contains(expect) && told.contains("name one of `models`: sim"), "{told}");
+    assert!(!good && told.contains(expect) && told.contains("use one of `models`: sim"), "{told}");
     house.configure("", "subagents: {agents: {bash: {skills: [walking-on-water]}}}\n");
     house.start();
-    let line = "the sub-agent bash is to have the skill walking-on-water, and there is none";
+    let line = "the sub-agent bash lists the skill walking-on-water, which does not exist";
     assert!(house.log().contains(line), "{}", house.log());
     let (_, told) = house.pudu(&["doctor"]);
     assert!(told.contains(line), "{told}");

@@ -121,7 +121,7 @@ async fn only_those_on_the_list_are_answered_and_a_stranger_is_told_once() {
     house.start();
     eve.say("let me in");
     let told =
-        format!("I do not know you yet, so I cannot answer. Ask your admin to add your id: {}", eve.person);
+        format!("I do not know you yet, so I cannot answer. Ask your admin to allow your id: {}", eve.person);
     eve.reads(&told).await;
     eve.say("please");
     eve.say("/status");

@@ -125,8 +125,8 @@ async fn what_could_not_be_noted_is_not_offered_to_be_asked_again() {
     connection.close().await.unwrap();
     house.start();
     ada.say("two");
-    let told = ada.reads_so(|text| text.contains("What was said before could not be read")).await;
-    assert!(told.ends_with("Send it again later."), "{told}");
+    let told = ada.reads_so(|text| text.contains("I could not read this conversation")).await;
+    assert!(told.ends_with("Send your message again later."), "{told}");
     assert!(ada.answers().last().unwrap().buttons.is_empty(), "again would be the question before");
 }
 
@@ -136,7 +136,7 @@ async fn a_model_that_fails_for_good_is_told_with_a_way_on() {
     let ada = Talker::new(&house, "Ada");
     house.model.next(Reply::status(401).message("Incorrect API key sk-simulated-key-0123456789"));
     ada.say("hello");
-    let text = ada.reads_so(|text| text.contains("refused the key")).await;
+    let text = ada.reads_so(|text| text.contains("rejected the API key")).await;
     assert!(!text.contains("sk-simulated"), "{text}");
     let answer = ada.answers()[0].clone();
     assert_eq!(answer.buttons[0][0].text, "Try again");
@@ -217,5 +217,5 @@ async fn an_empty_answer_behind_tools_is_asked_for_again_and_then_told_as_a_fail
     house.model.next(Reply::text(""));
     house.model.next(Reply::text(""));
     ada.say("and now?");
-    ada.reads_so(|text| text.starts_with("⚠️ The model said nothing, also when asked again.")).await;
+    ada.reads_so(|text| text.starts_with("⚠️ The model gave no answer, even on a second attempt.")).await;
 }

@@ -105,18 +105,18 @@ async fn who_shows_a_persons_code_and_confirms_it_is_the_same_person() {
     let confirm = format!("/connect {code} yes");
     other.say(&format!("/connect {code}"));
     let asked = other.reads_so(|text| text.contains(&confirm)).await;
-    assert!(asked.contains("one person with Ada on telegram"), "{asked}");
+    assert!(asked.contains("links you with Ada on telegram"), "{asked}");
     other
-        .says("/connect nonsense", "This code is not valid, or not any more. Ask your admin for a new one.")
+        .says("/connect nonsense", "This code is invalid or has expired. Ask your admin for a new one.")
         .await;
-    other.says(&confirm, "Done: here you are Ada on telegram now. /connect off ends that.").await;
-    ada.reads_so(|text| text.starts_with("Ada's other phone on telegram is one person with you now")).await;
-    other.says(&confirm, "This code is not valid, or not any more. Ask your admin for a new one.").await;
+    other.says(&confirm, "Done: you are now Ada on telegram. /connect off unlinks the accounts.").await;
+    ada.reads_so(|text| text.starts_with("Ada's other phone on telegram is now linked with you")).await;
+    other.says(&confirm, "This code is invalid or has expired. Ask your admin for a new one.").await;
 
     house.model.next(Reply::text("two").usage(1_000, 10));
     other.says("hello", "two").await;
     ada.say("/usage");
-    let usage = ada.reads_so(|text| text.contains("You today")).await;
+    let usage = ada.reads_so(|text| text.contains("Your usage today")).await;
     assert!(usage.contains("1120"), "both chats count: {usage}");
     house.model.next(writes("both"));
     other.says("/new", "New conversation started.").await;
@@ -125,10 +125,10 @@ async fn who_shows_a_persons_code_and_confirms_it_is_the_same_person() {
     other
         .says(
             "/connect off",
-            "Done: here you are a person by yourself again. What was remembered of both stays with the other.",
+            "Done: this account is separate again. The shared memory stays with the other account.",
         )
         .await;
-    other.says("/connect off", "Here you are a person by yourself.").await;
+    other.says("/connect off", "This account is not linked with another one.").await;
     let mut users: Vec<Value> = notes(&house).into_iter().map(|(user, _)| user.into()).collect();
     users.dedup();
     assert_eq!(users.len(), 1, "{users:?}");
@@ -145,7 +145,7 @@ async fn a_joined_person_stays_so_over_a_restart_and_no_code_is_shown_in_a_group
     other
         .says(
             &format!("/connect {code} yes"),
-            "Done: here you are Ada on telegram now. /connect off ends that.",
+            "Done: you are now Ada on telegram. /connect off unlinks the accounts.",
         )
         .await;
     house.kill();
@@ -154,7 +154,7 @@ async fn a_joined_person_stays_so_over_a_restart_and_no_code_is_shown_in_a_group
     let again =
         ada.reads_so(|text| text.contains("within ten minutes: /connect ") && !text.contains(&code)).await;
     let again = self::code(&again);
-    other.says(&format!("/connect {again} yes"), "You are one person already.").await;
+    other.says(&format!("/connect {again} yes"), "These accounts are linked already.").await;
 }
 
 #[tokio::test]
@@ -164,18 +164,18 @@ async fn whose_code_was_used_by_somebody_else_gets_rid_of_them() {
     ada.say("/connect");
     let code = code(&ada.reads_so(|text| text.contains("within ten minutes: /connect ")).await);
     let confirm = format!("/connect {code} yes");
-    eve.says(&confirm, "Done: here you are Ada on telegram now. /connect off ends that.").await;
-    ada.reads_so(|text| text.contains("If that is not you, send /connect off here.")).await;
+    eve.says(&confirm, "Done: you are now Ada on telegram. /connect off unlinks the accounts.").await;
+    ada.reads_so(|text| text.contains("If this is not you, send /connect off here.")).await;
     eve.say("/memory add My dog is called Bello.");
     eve.reads_so(|text| text.starts_with("Remembered as")).await;
-    let others = "Done: the person who came by your code is separate from you again. What was remembered of both stays \
-                  with you.";
+    let others =
+        "Done: the account that was linked by your code is separate again. The shared memory stays with you.";
     ada.says("/connect off", others).await;
-    eve.reads_so(|text| text.starts_with("Ada ended it: here you are a person by yourself again.")).await;
-    eve.says("/memory", "Nothing is remembered here yet.").await;
+    eve.reads_so(|text| text.starts_with("Ada ended the link: this account is separate again.")).await;
+    eve.says("/memory", "My memory of this chat is empty.").await;
     ada.say("/memory");
     ada.reads_so(|text| text.contains("Bello")).await;
-    let invalid = "This code is not valid, or not any more. Ask your admin for a new one.";
+    let invalid = "This code is invalid or has expired. Ask your admin for a new one.";
     eve.says(&confirm, invalid).await;
 }
 
@@ -191,8 +191,8 @@ async fn in_a_group_nobody_reads_what_another_one_spent() {
     group.say("/usage");
     let told = group.reads_so(|text| text.contains("in a private chat")).await;
     assert!(told.contains("The budget of this room for today") && told.contains("7000000"), "{told}");
-    assert!(!told.contains("You today") && !told.contains("100000 tokens"), "{told}");
+    assert!(!told.contains("Your usage today") && !told.contains("100000 tokens"), "{told}");
     ada.say("/usage");
-    let told = ada.reads_so(|text| text.contains("You today")).await;
+    let told = ada.reads_so(|text| text.contains("Your usage today")).await;
     assert!(told.contains("Your budget for today"), "{told}");
 }

@@ -102,8 +102,8 @@ async fn a_large_image_is_scaled_down_for_the_model_and_kept_whole() {
     ada.reads("A photo.").await;
     assert_eq!(shown(&house.asked()).pop().unwrap().1, "image/jpeg");
     for (name, bytes, why) in [
-        ("cut.png", &png[..png.len() / 2], "it is damaged or cut off"),
-        ("words.png", &b"no image at all"[..], "it is no PNG, JPEG, WebP or GIF"),
+        ("cut.png", &png[..png.len() / 2], "it is damaged or truncated"),
+        ("words.png", &b"no image at all"[..], "it is not a PNG, JPEG, WebP or GIF image"),
     ] {
         house.model.next(Reply::text(name));
         ada.sends(&house, "and now?", name, bytes);
@@ -121,11 +121,8 @@ async fn whose_model_is_blind_is_told_once_which_one_sees() {
     let png = picture(4, 4, ImageFormat::Png);
     let spare = "  - name: eyes\n    use: langchain_openai:ChatOpenAI\n    model: eyes-1\n    base_url: BASE\n    \
                  api_key: sk-spare-key-0123456789\n    supports_vision: true\n";
-    let told = "sim cannot see images; eyes can: /models eyes switches to it.";
-    for (more, told) in [
-        (spare, told),
-        ("", "sim cannot see images, and neither can any other model that is configured here."),
-    ] {
+    let told = "sim cannot see images, but eyes can: /models eyes switches to it.";
+    for (more, told) in [(spare, told), ("", "sim cannot see images, and no other configured model can.")] {
         let mut house = House::of_model(false, more).await;
         house.start();
         let ada = Talker::new(&house, "Ada");
@@ -193,7 +190,7 @@ async fn images_of_a_servers_answer_and_of_files_that_are_read_reach_a_model_tha
         assert!(path.starts_with("/mnt/user-data/outputs/.tool-results/camera_take-"), "{path}");
         let seen = if sees { vec![(path.clone(), "image/png".to_owned(), png.clone())] } else { Vec::new() };
         assert_eq!(shown(&asked), seen);
-        let blind = "[You cannot see images: tell the person so, and do not guess what is on them.]";
+        let blind = "[You cannot see images: say so, and do not guess what they show.]";
         assert_eq!(result.contains(blind), !sees, "{result}");
         house.model.next(Reply::tool("read_file", &json!({"path": path})));
         house.model.next(Reply::text("It is the photo."));
@@ -247,13 +244,13 @@ async fn images_of_messages_over_the_api_reach_a_model_that_sees() {
     assert!(images.iter().all(|(_, mime, bytes)| mime == "image/png" && *bytes == png));
     assert_eq!(house.upload("image-1.png"), png);
     for (content, status, why) in [
-        (json!([{"type": "image", "base64": "no"}]), 400, "its data is no base64"),
+        (json!([{"type": "image", "base64": "no"}]), 400, "its data is not valid base64"),
         (json!([]), 422, "the message is empty"),
-        (json!({"type": "text"}), 400, "content is neither text nor a list of blocks"),
+        (json!({"type": "text"}), 400, "content must be text or a list of blocks"),
         (
             json!([{"type": "image_url", "image_url": {"url": "http://127.0.0.1:1/secret.png"}}]),
             422,
-            "send them as a data: URL",
+            "send them as `data:` URLs",
         ),
     ] {
         let (refused, detail) = post(&house, &content, &json!({})).await;
@@ -283,12 +280,12 @@ async fn options_of_a_message_over_the_api_count_for_its_run_alone() {
         house.model.wait(SOON, |model| (model.active() == 0).then_some(())).await.unwrap();
     }
     for (context, status, why) in [
-        (json!({"model_name": "none"}), 400, "there is no model `none`"),
-        (json!({"thinking_enabled": 1}), 422, "thinking_enabled is neither true nor false"),
+        (json!({"model_name": "none"}), 400, "unknown model `none`"),
+        (json!({"thinking_enabled": 1}), 422, "thinking_enabled must be true or false"),
         (
             json!({"reasoning_effort": "much"}),
             422,
-            "reasoning_effort is none of none, minimal, low, medium, high",
+            "reasoning_effort must be none, minimal, low, medium or high",
         ),
     ] {
         let options = json!({ "context": context });

@@ -34,7 +34,7 @@ async fn what_was_found_and_read_reaches_the_model_and_only_its_words_the_chat()
     let read = requests[2].last_tool();
     assert!(read.starts_with("# The pudu\n\n<web_page url="), "{read}");
     assert!(
-        read.contains("smallest deer") && read.contains("characters more: go on with offset 300"),
+        read.contains("smallest deer") && read.contains("more characters; continue with offset 300"),
         "{read}"
     );
     let words: Vec<String> = ada.answers().into_iter().map(|answer| answer.text).collect();
@@ -53,7 +53,10 @@ async fn nothing_inside_is_fetched_by_a_url_or_a_redirect() {
         ada.say("read it");
         house.model.wait(SOON, |model| (model.count() == before + 2).then_some(())).await.unwrap();
         let said = house.model.requests().last().unwrap().last_tool();
-        assert!(said.starts_with("Error: ") && said.contains("127.0.0.1 leads to loopback"), "{url}: {said}");
+        assert!(
+            said.starts_with("Error: ") && said.contains("127.0.0.1 resolves to loopback"),
+            "{url}: {said}"
+        );
         ada.reads("I cannot.").await;
     }
     let asked = web.asked();

@@ -264,7 +264,7 @@ async fn what_a_provider_refuses_is_told_as_what_it_is() {
     for wire in Wire::ALL {
         let (house, ada) = house_on(wire, QUICK).await;
         let refusals = [
-            (Reply::status(401), "The model's provider refused the key.", 1),
+            (Reply::status(401), "The model's provider rejected the API key.", 1),
             (
                 Reply::status(404).message("model 'sim-1' not found"),
                 "The model's provider does not know this model.",

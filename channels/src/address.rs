@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A place where people talk: an account of ours, a chat, and a topic inside it.
+/// Address of a conversation: the bot, the chat, and a topic within the chat.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Address {
-    /// The account's name: its key under `channels:`.
+    /// Name of the bot: its key under `channels:`.
     pub account: String,
     /// The platform's id of the chat.
     pub chat: String,
@@ -15,8 +15,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Returns the conversation's key, `account:chat[:topic]`. Colons inside a part are escaped, so two
-    /// places never share a key.
+    /// Returns the conversation's key, `account:chat[:topic]`. Colons within a part are escaped, so keys are unique.
     #[must_use]
     pub fn key(&self) -> String {
         let part = |text: &str| text.replace('%', "%25").replace(':', "%3A");
@@ -34,7 +33,7 @@ mod tests {
     use super::Address;
 
     #[test]
-    fn two_places_never_share_a_key() {
+    fn distinct_addresses_have_distinct_keys() {
         let place = |account: &str, chat: &str, topic: Option<&str>| {
             Address { account: account.into(), chat: chat.into(), topic: topic.map(Into::into) }.key()
         };

@@ -1,19 +1,19 @@
-//! Allowance of calls: a burst at once, and one more after each interval (GCRA).
+//! Rate limit for calls (GCRA): an initial burst, then one call per interval.
 
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How much of an allowance is spent.
+/// State of one rate limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
-    /// When the interval is over for all that was spent so far (GCRA's theoretical arrival time).
+    /// Time at which all calls so far are paid back (GCRA's theoretical arrival time).
     paid: Instant,
     not_before: Instant,
-    /// Places that were given and not used yet.
+    /// Number of reserved slots that are not used yet.
     given: u32,
 }
 
-/// How many at once, and how long the next one waits after that.
+/// Size of a burst of calls, and the interval between further calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     pub(crate) burst: u32,
@@ -25,7 +25,7 @@ impl Allowance {
         Self { paid: now, not_before: now, given: 0 }
     }
 
-    /// Reserves the next place and returns its time. The next [`Self::spend`] uses it.
+    /// Reserves the next slot and returns its time. The next [`Self::spend`] uses it.
     pub(crate) fn place(&mut self, Rate { burst, interval }: Rate, now: Instant) -> Instant {
         let first = self.not_before.max(now);
         let ahead = interval * burst.saturating_sub(1);
@@ -35,7 +35,7 @@ impl Allowance {
         at
     }
 
-    /// Uses a place that was given; else pays for one without waiting. That is not owed for longer than one burst.
+    /// Uses a reserved slot. Without one, takes a slot on credit instead of waiting; the debt never exceeds one burst.
     pub(crate) fn spend(&mut self, Rate { burst, interval }: Rate, now: Instant) {
         match self.given.checked_sub(1) {
             Some(left) => self.given = left,
@@ -46,17 +46,17 @@ impl Allowance {
         }
     }
 
-    /// Gives no place during `wait`.
+    /// Grants no slot during `wait`.
     pub(crate) fn hold(&mut self, wait: Duration, now: Instant) {
         self.not_before = self.not_before.max(now + wait);
     }
 
-    /// Returns from when on places are given.
+    /// Returns the earliest time of the next slot.
     pub(crate) fn not_before(&self) -> Instant {
         self.not_before
     }
 
-    /// Returns when all that was spent is paid, and no hold is left.
+    /// Returns the time at which all calls are paid back and no hold is in force.
     pub(crate) fn idle_from(&self) -> Instant {
         self.not_before.max(self.paid)
     }

@@ -1,4 +1,4 @@
-//! Boxed futures of the dynamic ports.
+//! Boxed futures for object-safe traits.
 
-/// A boxed future, written by hand so that the cost of a dynamic port is visible.
+/// A boxed future. Spelled out in signatures, so that the cost of dynamic dispatch is visible.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

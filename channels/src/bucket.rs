@@ -1,7 +1,7 @@
-//! How often an app may call, all its chats together.
+//! Rate limit for an app's calls, shared by all its chats.
 //!
-//! Each unfinished view takes a place and waits for it, in order of arrival. A finished view counts and never waits.
-//! When the platform says that the app calls too often, no place is given during the wait that it asks for.
+//! An update of an unfinished reply reserves a slot and waits for it, in order of arrival. A finished reply takes a
+//! slot without waiting. When the platform reports too many calls, no slot is granted until the requested wait is over.
 
 use crate::allowance::{Allowance, Rate};
 use std::{
@@ -10,7 +10,7 @@ use std::{
 };
 use tokio::time::{Instant, sleep_until};
 
-/// Rate limit: a burst of calls at once, and one more after each interval.
+/// Rate limit: an initial burst, then one call per interval.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     rate: Rate,
@@ -22,21 +22,21 @@ impl Bucket {
         Self { rate: Rate { burst, interval }, allowance: Mutex::new(Allowance::new(Instant::now())) }
     }
 
-    /// Waits for a place; the next call that is spent has it.
+    /// Reserves a slot and waits for it. The next [`Self::spend`] uses it.
     ///
     /// # Cancel safety
-    /// A caller that is dropped while it waits leaves its place to the next call.
+    /// If the future is dropped while it waits, the next call uses its slot.
     pub(crate) async fn ready(&self) {
         let at = self.with(|allowance, now| allowance.place(self.rate, now));
         sleep_until(at).await;
     }
 
-    /// Counts a call that is made now.
+    /// Counts a call made now.
     pub(crate) fn spend(&self) {
         self.with(|allowance, now| allowance.spend(self.rate, now));
     }
 
-    /// Gives no place during `wait`.
+    /// Grants no slot during `wait`.
     pub(crate) fn hold(&self, wait: Duration) {
         self.with(|allowance, now| allowance.hold(wait, now));
     }
@@ -51,34 +51,34 @@ mod tests {
     use super::*;
     use futures_util::future::join_all;
 
-    /// Returns the times at which `count` callers get their places, in milliseconds.
+    /// Returns the times at which `count` callers get their slots, in milliseconds.
     async fn places(bucket: &Bucket, count: usize) -> Vec<u128> {
-        let begun = Instant::now();
+        let start = Instant::now();
         let each = (0..count).map(async |_| {
             bucket.ready().await;
-            begun.elapsed().as_millis()
+            start.elapsed().as_millis()
         });
         join_all(each).await
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_burst_passes_and_the_rest_waits_in_a_row() {
+    async fn a_burst_passes_and_later_calls_are_spaced_out() {
         let bucket = Bucket::new(3, Duration::from_millis(60));
         assert_eq!(places(&bucket, 6).await, [0, 0, 0, 60, 120, 180]);
         (0..6).for_each(|_| bucket.spend());
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(places(&bucket, 4).await, [0, 0, 0, 60], "it fills up again, and not beyond");
+        assert_eq!(places(&bucket, 4).await, [0, 0, 0, 60], "it refills to one burst at most");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_finished_counts_and_is_not_owed_for_ever() {
+    async fn finished_replies_count_but_their_debt_is_bounded() {
         let bucket = Bucket::new(2, Duration::from_millis(100));
         (0..50).for_each(|_| bucket.spend());
         assert_eq!(places(&bucket, 2).await, [100, 200]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_gets_a_place_while_the_platform_says_so() {
+    async fn no_slot_is_granted_during_a_requested_wait() {
         let bucket = Bucket::new(2, Duration::from_millis(100));
         bucket.hold(Duration::from_secs(7));
         assert_eq!(places(&bucket, 1).await, [7000]);

@@ -1,14 +1,14 @@
-//! DingTalk: single chats and groups over Stream mode, answers in cards that grow or in ordinary messages.
+//! DingTalk: private chats and groups over Stream mode. Answers are streamed into cards or sent as ordinary messages.
 //!
 //! Deliberately absent: access decisions (made in one place for all platforms), the content of replies, and HTTP
-//! callbacks, which need a public address and add nothing to the stream.
+//! callbacks, which need a public address and offer nothing beyond the stream.
 
 mod api;
 mod card;
 mod decode;
 mod doctor;
 mod download;
-mod failure;
+mod facts;
 mod frame;
 mod listen;
 #[cfg(test)]
@@ -49,31 +49,31 @@ use url::Url;
 
 /// URL of DingTalk's API.
 pub const API_URL: &str = "https://api.dingtalk.com";
-/// URL of DingTalk's older API, which takes uploads and answers to a message's own address.
+/// URL of DingTalk's older API, which accepts uploads and replies to session URLs.
 pub const OAPI_URL: &str = "https://oapi.dingtalk.com";
 
-/// One app with its robot.
+/// Configuration of an app with its robot.
 #[derive(Clone, Debug)]
 pub struct DingTalkConfig {
-    /// The account's name: its key under `channels:`.
+    /// Name of the bot: its key under `channels:`.
     pub account: String,
     /// The app's client id.
     pub client_id: String,
     /// The app's secret.
     pub client_secret: SecretString,
-    /// The robot's code; mostly the client id.
+    /// The robot's code; usually the client id.
     pub robot_code: String,
     /// Base URL of the API; [`API_URL`] unless a proxy or a simulator replaces it.
     pub api_url: Url,
     /// Base URL of the older API; [`OAPI_URL`] unless another server replaces it.
     pub oapi_url: Url,
-    /// How cards look; without it answers are ordinary messages.
+    /// Template of the cards; without it answers are ordinary messages.
     pub card: Option<CardStyle>,
-    /// How often a growing answer may change.
+    /// Minimum interval between two updates of a growing answer.
     pub stream_interval: Duration,
     /// Boundaries of conversations in a group.
     pub group_conversations: GroupConversations,
-    /// Whether the account keeps messages of groups that do not address the bot.
+    /// Whether the bot stores group messages that do not address it.
     pub reads_groups: bool,
 }
 
@@ -87,7 +87,7 @@ pub struct DingTalkChannel {
     health: HealthCell,
 }
 
-/// State that the replies of one account share.
+/// State shared by all replies of one bot.
 struct DingTalkAccountState {
     api: Arc<DingTalkApi>,
     robot_code: String,
@@ -95,66 +95,66 @@ struct DingTalkAccountState {
     interval: Duration,
     seal: NameSeal,
     numbered: Arc<NumberedChoices>,
-    /// By chat, and for the app as a whole.
+    /// Rate limits, by chat and for the whole app.
     pacer: Pacer<String>,
-    /// The key of the app as a whole: no chat is called so.
-    everybody: String,
-    /// End of the time in which cards are not used, after they failed for all chats.
-    rest: Mutex<Option<Instant>>,
-    /// Whether a card of the template was written with success since cards were last left alone.
+    /// Key in `pacer` for the whole app. No chat has this id.
+    app_key: String,
+    /// Held while cards are suspended, after they failed for all chats.
+    rest: Pacer<()>,
+    /// Whether the template worked since cards were last suspended.
     cards_work: AtomicBool,
-    /// Whether messages are taken back, and until when that is believed.
-    taken_back: Mutex<Option<(bool, Instant)>>,
+    /// Whether messages can be recalled, and when that knowledge expires.
+    recall_support: Mutex<Option<(bool, Instant)>>,
 }
 
 impl DingTalkAccountState {
-    /// An app may make twenty calls of one kind in a second.
+    /// Minimum interval between calls: an app may make twenty calls of one kind per second.
     const PER_CALL: Duration = Duration::from_millis(50);
-    /// How long cards are left alone when the fault is the app's or the template's.
+    /// How long cards are suspended after a failure caused by the app or the template.
     const REST: Duration = Duration::from_secs(10 * 60);
 
-    /// How long it is believed that messages are taken back, or are not.
-    const BELIEVED: Duration = Duration::from_secs(60 * 60);
+    /// How long pudu remembers whether messages can be recalled.
+    const RECALL_SUPPORT_TTL: Duration = Duration::from_secs(60 * 60);
 
-    /// Returns whether a message can be taken back; asks DingTalk where that is not known.
-    async fn takes_back(&self, robot: &Robot) -> bool {
-        let known = *self.taken_back.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns whether messages can be recalled. Asks DingTalk if that is not known.
+    async fn supports_recall(&self, robot: &Robot) -> bool {
+        let known = *self.recall_support.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((taken, _)) = known.filter(|(_, until)| *until > Instant::now()) {
             return taken;
         }
-        let told = robot.takes_back(&self.api).await;
-        if let Some(taken) = told {
+        let result = robot.supports_recall().await;
+        if let Some(taken) = result {
             self.remember_recall_support(taken);
         }
-        told.unwrap_or(false)
+        result.unwrap_or(false)
     }
 
-    /// A message was not taken back.
-    fn takes_nothing_back(&self) {
+    /// Records that a message could not be recalled.
+    fn record_no_recall(&self) {
         self.remember_recall_support(false);
     }
 
     fn remember_recall_support(&self, taken: bool) {
-        let until = Instant::now() + Self::BELIEVED;
-        *self.taken_back.lock().unwrap_or_else(PoisonError::into_inner) = Some((taken, until));
+        let until = Instant::now() + Self::RECALL_SUPPORT_TTL;
+        *self.recall_support.lock().unwrap_or_else(PoisonError::into_inner) = Some((taken, until));
     }
 
     fn rest_cards(&self) {
         self.cards_work.store(false, Ordering::Relaxed);
-        *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + Self::REST);
+        self.rest.hold(&(), Self::REST);
     }
 
     fn cards_rest(&self) -> bool {
-        self.rest.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|until| until > Instant::now())
+        self.rest.held(&()).is_some()
     }
 }
 
 impl DingTalkChannel {
-    /// Makes the channel; nothing is sent before it listens or replies.
+    /// Creates the channel. Nothing is sent before it listens or replies.
     ///
     /// # Errors
     ///
-    /// If the configuration cannot work. The text says why and holds no secret.
+    /// If the configuration is invalid. The error says why and contains no secrets.
     pub fn new(config: DingTalkConfig) -> Result<Self, ChannelError> {
         check(&config)?;
         let secret = config.client_secret.clone();
@@ -169,10 +169,10 @@ impl DingTalkChannel {
             seal: seal.clone(),
             numbered: Arc::default(),
             pacer: Pacer::default(),
-            everybody: String::new(),
-            rest: Mutex::default(),
+            app_key: String::new(),
+            rest: Pacer::default(),
             cards_work: AtomicBool::new(false),
-            taken_back: Mutex::default(),
+            recall_support: Mutex::default(),
         };
         let decoder = DingTalkDecoder {
             account: config.account.clone(),
@@ -198,14 +198,10 @@ fn check(config: &DingTalkConfig) -> Result<(), ChannelError> {
 
 impl PlatformAccount for DingTalkChannel {
     const TYPE: &'static str = "dingtalk";
-    const CAPABILITIES: Capabilities = DingMessages::CAPABILITIES;
+    const CAPABILITIES: Capabilities = facts::CAPABILITIES;
 
-    fn account(&self) -> &str {
-        &self.config.account
-    }
-
-    fn health(&self) -> &HealthCell {
-        &self.health
+    fn bot(&self) -> (&str, &HealthCell) {
+        (&self.config.account, &self.health)
     }
 
     async fn run(&self, sink: &dyn EventSink, stop: CancellationToken) -> Result<(), ChannelError> {
@@ -220,7 +216,7 @@ impl PlatformAccount for DingTalkChannel {
         DingMessages::new(Arc::clone(&self.state), target)
     }
 
-    /// Robots cannot react to messages; the message that holds the answer's place says enough.
+    /// Does nothing: robots cannot react to messages. The placeholder message acknowledges the question instead.
     async fn acknowledge(&self, _address: &Address, _message: &str) -> Result<(), SendError> {
         Ok(())
     }

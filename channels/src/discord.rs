@@ -11,7 +11,8 @@ mod deferred;
 mod doctor;
 mod download;
 mod event_handler;
-mod failure;
+mod facts;
+mod form;
 mod gateway;
 mod guild_cache;
 mod listen;
@@ -62,19 +63,19 @@ pub const API_URL: &str = "https://discord.com/api";
 /// Reaction on a message that was seen.
 const SEEN: &str = "👀";
 
-/// One bot.
+/// Configuration of a bot.
 #[derive(Clone, Debug)]
 pub struct DiscordConfig {
-    /// The account's name: its key under `channels:`.
+    /// Name of the bot: its key under `channels:`.
     pub account: String,
     /// The bot's token.
     pub bot_token: SecretString,
-    /// Base URL of the API, without its version; [`API_URL`] unless a proxy replaces it. It provides the gateway's
-    /// address.
+    /// Base URL of the API, without its version; [`API_URL`] unless a proxy replaces it. The API returns the gateway's
+    /// URL.
     pub api_url: Url,
-    /// Rules for the messages that it listens to.
+    /// Which messages the bot listens to.
     pub rules: ListenRules,
-    /// The commands for Discord's menu.
+    /// Commands for Discord's menu.
     pub commands: Vec<ChatCommand>,
 }
 
@@ -82,20 +83,20 @@ pub struct DiscordConfig {
 pub struct DiscordChannel {
     config: DiscordConfig,
     handler: DiscordEventHandler,
-    /// When it was made, in milliseconds since 1970.
+    /// Creation time of this channel, in milliseconds since 1970.
     made: i64,
-    /// Up to when everything was heard, in milliseconds since 1970; 0 for never.
+    /// Time up to which all messages were received, in milliseconds since 1970; 0 if never.
     heard: AtomicI64,
-    /// Whether the history has to be read for messages missed since then.
+    /// Whether the history has to be searched for messages missed since `heard`.
     behind: AtomicBool,
 }
 
 impl DiscordChannel {
-    /// Makes the channel; nothing is sent before it listens or replies.
+    /// Creates the channel. Nothing is sent before it listens or replies.
     ///
     /// # Errors
     ///
-    /// If the configuration cannot work. The text says why and holds no secret.
+    /// If the configuration is invalid. The error says why and contains no secrets.
     pub fn new(config: DiscordConfig) -> Result<Self, ChannelError> {
         check(&config)?;
         let client = DiscordClient::new(config.api_url.clone(), config.bot_token.clone());
@@ -110,21 +111,17 @@ fn check(config: &DiscordConfig) -> Result<(), ChannelError> {
     let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
     let token = config.bot_token.expose_secret();
     if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
-        return wrong("the bot token is empty or has characters that no token has: copy it without \"Bot \"");
+        return wrong("the bot token is empty or contains invalid characters: copy it without \"Bot \"");
     }
     check_base_url("api_url", &config.api_url)
 }
 
 impl PlatformAccount for DiscordChannel {
     const TYPE: &'static str = "discord";
-    const CAPABILITIES: Capabilities = DiscordMessages::CAPABILITIES;
+    const CAPABILITIES: Capabilities = facts::CAPABILITIES;
 
-    fn account(&self) -> &str {
-        &self.config.account
-    }
-
-    fn health(&self) -> &HealthCell {
-        &self.handler.health
+    fn bot(&self) -> (&str, &HealthCell) {
+        (&self.config.account, &self.handler.health)
     }
 
     fn threads(&self) -> bool {
@@ -144,19 +141,24 @@ impl PlatformAccount for DiscordChannel {
     }
 
     fn second_target(&self, target: &ReplyTarget) -> ReplyTarget {
-        // An interaction has one answer: a second reply is an ordinary message.
+        // An interaction has one answer, so a second reply is an ordinary message.
         let answers = matches!(DiscordHint::read(target.hint.as_ref()), Some(DiscordHint::Answer { .. }));
         let hint = target.hint.clone().filter(|_| !answers);
         ReplyTarget { saved: None, hint, ..target.clone() }
     }
 
+    fn lasting_hint(&self, _: &Value) -> Option<Value> {
+        // An interaction ends, and a thread begins at the message that it answers.
+        None
+    }
+
     async fn acknowledge(&self, address: &Address, message: &str) -> Result<(), SendError> {
-        // A thread begins with a message outside of the thread.
+        // The message that begins a thread is outside the thread.
         let outside = address.topic.as_deref() == Some(message);
         let channel = address.topic.as_deref().filter(|_| !outside).unwrap_or(&address.chat);
         let path = ["channels", channel, "messages", message, "reactions", SEEN, "@me"];
         match self.handler.state.call::<Value>(ApiRoute::Sign, Method::PUT, &path, &Value::Null).await {
-            // A command is no message.
+            // A command is not a message, so it cannot get a reaction.
             Ok(_) | Err(CallError::Gone(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }

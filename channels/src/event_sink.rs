@@ -1,14 +1,14 @@
-//! The port by which a channel has events stored.
+//! The trait that channels use to store events.
 
-use crate::{Address, BoxFuture, Inbound, KnownMessage, ReplyStoreError};
+use crate::{Address, BoxFuture, FormAccess, Inbound, KnownMessage, ReplyStoreError};
 
 /// Receives events.
 pub trait EventSink: Send + Sync {
-    /// Keeps an event for good. Only after `Ok` may the platform get its acknowledgement.
+    /// Stores an event durably. The channel may acknowledge it to the platform only after `Ok`.
     fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>>;
 
-    /// Like [`Self::accept`], and keeps in the same write that the account's stream of events continues at `position`.
-    /// An event sink that keeps no positions lets each stream start over.
+    /// Like [`Self::accept`], and stores the bot's stream position in the same write. An event sink that stores no
+    /// positions makes each stream start over.
     fn accept_at<'a>(
         &'a self,
         inbound: Inbound,
@@ -17,7 +17,7 @@ pub trait EventSink: Send + Sync {
         self.accept(inbound)
     }
 
-    /// Keeps an account's stream position: all events before it were accepted, or do not concern the bot.
+    /// Stores a bot's stream position: all events before it were accepted, or do not concern the bot.
     fn save_position<'a>(
         &'a self,
         _account: &'a str,
@@ -26,7 +26,7 @@ pub trait EventSink: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// Returns an account's stream position, as it was kept last.
+    /// Returns a bot's last stored stream position.
     fn position<'a>(
         &'a self,
         _account: &'a str,
@@ -34,16 +34,22 @@ pub trait EventSink: Send + Sync {
         Box::pin(async { Ok(None) })
     }
 
-    /// Returns the messages of an account that were seen or sent since `since` (milliseconds since 1970), in any chat:
-    /// for platforms that do not send missed events again.
+    /// Returns the form below one of the bot's messages, if the sender may answer it and it is open. The event names
+    /// the message. An event sink without conversations has no forms.
+    fn form<'a>(&'a self, _inbound: &'a Inbound) -> BoxFuture<'a, Result<FormAccess, ReplyStoreError>> {
+        Box::pin(async { Ok(FormAccess::Refused(String::new())) })
+    }
+
+    /// Returns a bot's messages, seen or sent, since `since` (milliseconds since 1970), in all chats. For platforms
+    /// that do not redeliver missed events.
     fn known_messages<'a>(
         &'a self,
         account: &'a str,
         since: i64,
     ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>>;
 
-    /// Returns whether a message belongs to a conversation. Only account and chat of the address are
-    /// compared; the topic is ignored.
+    /// Returns whether a message belongs to a conversation. Compares only bot and chat of the address; the topic is
+    /// ignored.
     fn is_in_conversation<'a>(
         &'a self,
         address: &'a Address,
@@ -51,28 +57,53 @@ pub trait EventSink: Send + Sync {
     ) -> BoxFuture<'a, Result<bool, ReplyStoreError>>;
 }
 
-/// Resume position of an account's event stream, in its channel's own encoding.
+/// Resume position of a bot's event stream, in its channel's own encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamPosition(pub String);
 
-/// An event is kept.
+/// Result of accepting an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// It is new.
+    /// The event is new.
     New,
-    /// It had been kept before.
+    /// The event was already stored.
     Duplicate,
-    /// It does not address the bot, and is not kept for an answer.
+    /// The event does not address the bot, and is not stored for an answer.
     Unaddressed,
 }
 
-/// An event is not kept. The platform must not get its acknowledgement.
+/// Why an event was not stored. It must not be acknowledged to the platform.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AcceptError {
-    /// Too much waits to be answered.
+    /// Too many messages wait to be answered.
     #[error("too many messages wait to be answered")]
     Full,
     /// The store failed.
     #[error("the message could not be stored: {0}")]
     Store(String),
 }
+
+/// Methods of a test event sink without stored messages.
+#[cfg(any(test, feature = "fuzzing"))]
+macro_rules! knows_no_messages {
+    () => {
+        fn known_messages<'a>(
+            &'a self,
+            _: &'a str,
+            _: i64,
+        ) -> crate::BoxFuture<'a, Result<Vec<crate::KnownMessage>, crate::ReplyStoreError>> {
+            Box::pin(std::future::ready(Ok(Vec::new())))
+        }
+
+        fn is_in_conversation<'a>(
+            &'a self,
+            _: &'a crate::Address,
+            _: &'a str,
+        ) -> crate::BoxFuture<'a, Result<bool, crate::ReplyStoreError>> {
+            Box::pin(std::future::ready(Ok(false)))
+        }
+    };
+}
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use knows_no_messages;

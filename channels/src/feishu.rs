@@ -1,4 +1,4 @@
-//! Feishu and Lark: private chats, groups and topics, by long connection or webhook.
+//! Feishu and Lark: private chats, groups and topics, over a long connection or a webhook.
 //!
 //! Deliberately absent: access decisions (made in one place for all platforms), and the content of replies.
 
@@ -11,7 +11,8 @@ mod doctor;
 mod download;
 mod event;
 mod event_parser;
-mod failure;
+mod facts;
+mod form;
 mod frame;
 mod hook;
 mod listen;
@@ -37,7 +38,7 @@ use hook::FeishuWebhook;
 use messages::FeishuMessages;
 use pudu_net::reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     path::Path,
     sync::{Arc, OnceLock},
@@ -46,47 +47,47 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// URL of Feishu's platform; that of Lark's is `https://open.larksuite.com`.
+/// URL of Feishu's platform. Lark's is `https://open.larksuite.com`.
 pub const DOMAIN: &str = "https://open.feishu.cn";
-/// How often an unfinished reply changes unless the configuration says otherwise.
+/// Default interval between two updates of an unfinished reply.
 pub const STREAM_INTERVAL: Duration = Duration::from_millis(500);
-/// Reaction on a message that waits.
+/// Reaction on a message that was seen.
 const SEEN: &str = "OK";
 
-/// One self-built app.
+/// Configuration of a self-built app.
 #[derive(Clone, Debug)]
 pub struct FeishuConfig {
-    /// The account's name: its key under `channels:`.
+    /// Name of the bot: its key under `channels:`.
     pub account: String,
-    /// The app's id.
+    /// Id of the app.
     pub app_id: String,
     /// The app's secret.
     pub app_secret: SecretString,
     /// Base URL of the platform; [`DOMAIN`] unless Lark, a proxy or a private deployment replaces it.
     pub domain: Url,
-    /// How events come.
+    /// How events are delivered.
     pub mode: FeishuEventMode,
     /// Whether a message in a group has to address the bot.
     pub require_mention: bool,
-    /// How often an unfinished reply may change.
+    /// Minimum interval between two updates of an unfinished reply.
     pub stream_interval: Duration,
 }
 
-/// How events come.
+/// How events are delivered.
 #[derive(Clone, Debug)]
 pub enum FeishuEventMode {
     /// Over a connection that pudu opens.
     LongConnection,
     /// Feishu posts them.
     Webhook {
-        /// Key by which posts are sealed and signed.
+        /// Key for encrypting and signing posts.
         encrypt_key: SecretString,
         /// Token that each post contains.
         verification_token: SecretString,
     },
 }
 
-/// Feeds a connection any bytes, cut into messages by a length before each.
+/// Feeds arbitrary bytes to a connection, as messages that each begin with a length byte.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn fuzz_frames(mut data: &[u8]) {
     let mut protocol = protocol::Protocol::new(1);
@@ -99,7 +100,7 @@ pub(crate) fn fuzz_frames(mut data: &[u8]) {
     }
 }
 
-/// Seals a body as the platform does.
+/// Encrypts a body as the platform does.
 #[cfg(feature = "fuzzing")]
 pub(crate) use seal::close as seal;
 
@@ -109,16 +110,16 @@ pub struct FeishuChannel {
     state: FeishuAccountState,
     me: Arc<OnceLock<String>>,
     health: HealthCell,
-    /// The right to keep an event, in each chat.
+    /// Locks that keep the events of each chat in order.
     order: Arc<KeyedLocks<String>>,
 }
 
 impl FeishuChannel {
-    /// Makes the channel; nothing is sent before it listens or replies.
+    /// Creates the channel. Nothing is sent before it listens or replies.
     ///
     /// # Errors
     ///
-    /// If the configuration cannot work. The text says why and holds no secret.
+    /// If the configuration is invalid. The error says why and contains no secrets.
     pub fn new(config: FeishuConfig) -> Result<Self, ChannelError> {
         check(&config)?;
         let client =
@@ -134,7 +135,7 @@ impl FeishuChannel {
         Ok(Self { config, state, me: Arc::default(), health: HealthCell::default(), order: Arc::default() })
     }
 
-    /// Lets it know who it is without asking.
+    /// Sets the bot's identity, so that it need not be requested.
     #[cfg(feature = "fuzzing")]
     pub(crate) fn with_identity(self) -> Self {
         self.me.set("ou_me".to_owned()).ok();
@@ -158,27 +159,25 @@ impl FeishuChannel {
 fn check(config: &FeishuConfig) -> Result<(), ChannelError> {
     let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
     if config.app_id.trim().is_empty() || config.app_secret.expose_secret().trim().is_empty() {
-        return wrong("app_id and app_secret are needed: the developer console shows both");
+        return wrong("app_id and app_secret are required: copy both from the developer console");
     }
     check_base_url("domain", &config.domain)?;
     if let FeishuEventMode::Webhook { encrypt_key, verification_token } = &config.mode
         && (encrypt_key.expose_secret().is_empty() || verification_token.expose_secret().is_empty())
     {
-        return wrong("a webhook needs encrypt_key and verification_token: without them anybody could post");
+        return wrong(
+            "a webhook needs encrypt_key and verification_token: without them, anyone could post events",
+        );
     }
     Ok(())
 }
 
 impl PlatformAccount for FeishuChannel {
     const TYPE: &'static str = "feishu";
-    const CAPABILITIES: Capabilities = FeishuMessages::CAPABILITIES;
+    const CAPABILITIES: Capabilities = facts::CAPABILITIES;
 
-    fn account(&self) -> &str {
-        &self.config.account
-    }
-
-    fn health(&self) -> &HealthCell {
-        &self.health
+    fn bot(&self) -> (&str, &HealthCell) {
+        (&self.config.account, &self.health)
     }
 
     async fn run(&self, sink: &dyn EventSink, stop: CancellationToken) -> Result<(), ChannelError> {
@@ -204,9 +203,14 @@ impl PlatformAccount for FeishuChannel {
         FeishuMessages::new(FeishuChatClient::new(self.state.clone(), target))
     }
 
-    /// The platform puts an emoji on a message once, however often it is asked.
+    /// Adds a reaction to a message. Repeating it has no effect.
+    fn lasting_hint(&self, _: &Value) -> Option<Value> {
+        // It names the thread of the message that was answered.
+        None
+    }
+
     async fn acknowledge(&self, _address: &Address, message: &str) -> Result<(), SendError> {
-        let id = plain(message).ok_or_else(|| SendError::Refused("there is no such message".to_owned()))?;
+        let id = plain(message).ok_or_else(|| SendError::Refused("the message does not exist".to_owned()))?;
         let body = json!({"reaction_type": {"emoji_type": SEEN}});
         self.state.client.call(Method::POST, &format!("im/v1/messages/{id}/reactions"), Some(&body)).await?;
         Ok(())

@@ -2,8 +2,8 @@
 //! must hold for any input at all.
 
 use crate::{
-    AcceptError, Accepted, Address, BoxFuture, Channel, EventSink, Inbound, KnownMessage, ReplyStoreError,
-    Webhook, WebhookRequest, WebhookResponse, feishu,
+    AcceptError, Accepted, BoxFuture, Channel, EventSink, Inbound, Webhook, WebhookRequest, WebhookResponse,
+    feishu,
     render::{parse, telegram::html},
     slack,
     split::{self, Limit, Unit},
@@ -21,8 +21,8 @@ use std::{
 use tokio::runtime::{Builder, Runtime};
 use url::Url;
 
-/// Cuts any Markdown at any limit: every part fits and holds something, no letter is lost, and the parts can
-/// be written.
+/// Splits arbitrary Markdown at any limit: every part fits and is not blank, no letter is lost, and all parts can be
+/// rendered.
 pub fn split(unit: u8, max: u8, text: &str) {
     let unit = match unit % 3 {
         0 => Unit::Bytes,
@@ -37,23 +37,23 @@ pub fn split(unit: u8, max: u8, text: &str) {
         assert!(!part.text.trim().is_empty());
         assert!(!html(part).is_empty());
     }
-    // The header of a table is repeated on purpose.
+    // The header of a table is repeated deliberately.
     if rich.spans.iter().all(|span| !matches!(span.style, crate::render::Style::Table { .. })) {
         let ink = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
         assert_eq!(parts.iter().map(|part| ink(&part.text)).collect::<String>(), ink(&rich.text));
     }
 }
 
-/// Feeds a long connection of Feishu any bytes, cut into messages by their first bytes: no panic, and no more
-/// kept than the bounds allow.
+/// Feeds arbitrary bytes to a Feishu long connection, as messages that each begin with a length byte: no panic, and no
+/// more is buffered than the limits allow.
 pub fn feishu_frames(data: &[u8]) {
     feishu::fuzz_frames(data);
 }
 
-/// Posts anything to each platform's webhook, unsigned and signed as the platform would: an unsigned post is never
-/// kept, and no post causes a panic.
+/// Posts arbitrary bodies to each platform's webhook, unsigned and signed as the platform would: an unsigned post is
+/// never accepted, and no post causes a panic.
 pub fn webhooks(body: &[u8]) {
-    // Look-ups of names and the like never finish: no server answers.
+    // Look-ups, such as those of names, never finish, because no server answers.
     static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
     let runtime = RUNTIME.get_or_init(|| Builder::new_current_thread().enable_all().build().ok());
     let _context = runtime.as_ref().map(Runtime::enter);
@@ -78,7 +78,7 @@ pub fn webhooks(body: &[u8]) {
 
 const SECRET: &str = "fuzzed-secret";
 
-/// Intake that panics on an event while it is closed: no unsigned post may pass.
+/// Event sink that panics on an event while it is closed: no unsigned post may be accepted.
 struct Door {
     open: bool,
 }
@@ -89,21 +89,7 @@ impl EventSink for Door {
         Box::pin(std::future::ready(Ok(Accepted::New)))
     }
 
-    fn known_messages<'a>(
-        &'a self,
-        _: &'a str,
-        _: i64,
-    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-
-    fn is_in_conversation<'a>(
-        &'a self,
-        _: &'a Address,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
-        Box::pin(std::future::ready(Ok(false)))
-    }
+    crate::event_sink::knows_no_messages!();
 }
 
 type Hook = Option<Arc<dyn Webhook>>;
@@ -155,7 +141,7 @@ fn telegram() -> Hook {
     telegram::TelegramChannel::new(config).ok()?.with_identity().webhook()
 }
 
-/// Seals a body for Feishu; one that is an event gets the token that each has.
+/// Encrypts a body for Feishu. If the body is an event, sets its verification token first.
 fn sealed(body: &[u8]) -> Vec<u8> {
     let event = serde_json::from_slice::<Value>(body).ok().filter(Value::is_object).map(|mut event| {
         event["token"] = SECRET.into();
@@ -168,7 +154,7 @@ fn sealed(body: &[u8]) -> Vec<u8> {
     json!({ "encrypt": sealed }).to_string().into_bytes()
 }
 
-/// Signs a body in each platform's way.
+/// Signs a body as each platform does.
 fn sign(headers: &mut HeaderMap, body: &[u8]) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();

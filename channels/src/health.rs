@@ -4,53 +4,53 @@ use pudu_net::scrub;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The state of a channel's connection to its platform.
+/// State of a channel's connection to its platform.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HealthState {
-    /// It has not reached the platform yet.
+    /// The channel has not reached the platform yet.
     #[default]
     Connecting,
     /// The platform answers and events flow.
     Ready,
-    /// It worked before and does not now; it keeps trying.
+    /// The connection worked before, but does not now. The channel keeps trying.
     Degraded,
-    /// The platform refused the credentials; it has stopped trying.
+    /// The platform refused the credentials. The channel has stopped trying.
     AuthFailed,
-    /// It was stopped.
+    /// The channel was stopped.
     Stopped,
 }
 
-/// How a channel is doing.
+/// Health of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
-    /// The state.
+    /// State of the connection.
     pub state: HealthState,
-    /// When the platform last sent an event, in milliseconds since 1970.
+    /// Time of the last event, in milliseconds since 1970.
     pub last_event: Option<i64>,
-    /// The last error, without secrets; cleared when it works again.
+    /// The last error, without secrets. Cleared when the channel works again.
     pub last_error: Option<String>,
 }
 
-/// A channel's health, shared between the channel, which writes it, and those who ask.
+/// Health shared between the channel, which writes it, and its readers.
 #[derive(Clone, Debug, Default)]
 pub struct HealthCell(Arc<Mutex<TrackedHealth>>);
 
 #[derive(Debug, Default)]
 struct TrackedHealth {
     health: Health,
-    /// Whether all that is wrong is that an event was not kept.
+    /// Whether the only problem is an event that was not stored.
     missed: bool,
 }
 
 impl HealthCell {
-    /// Returns the health now.
+    /// Returns the current health.
     #[must_use]
     pub fn get(&self) -> Health {
         self.lock().health.clone()
     }
 
-    /// The platform answers.
+    /// Records that the platform answers.
     pub fn ready(&self) {
         self.change(|health| {
             health.state = HealthState::Ready;
@@ -58,32 +58,32 @@ impl HealthCell {
         });
     }
 
-    /// An event could not be kept, though the connection is well.
+    /// Records that an event could not be stored although the connection works.
     pub fn not_kept(&self, why: impl std::fmt::Display) {
         let mut known = self.lock();
         if known.missed || matches!(known.health.state, HealthState::Connecting | HealthState::Ready) {
             known.missed = true;
             known.health.state = HealthState::Degraded;
             known.health.last_error =
-                Some(scrub::hide(&format!("an event was not kept: {why}")).into_owned());
+                Some(scrub::hide(&format!("an event was not stored: {why}")).into_owned());
         }
     }
 
-    /// An event is kept: it is well again, if that was all.
+    /// Records that an event was stored. Restores the health if nothing else is wrong.
     pub fn kept(&self) {
         if self.lock().missed {
             self.ready();
         }
     }
 
-    /// An event came, at `now` in milliseconds since 1970.
+    /// Records an event received at `now`, in milliseconds since 1970.
     pub fn event(&self, now: i64) {
         self.lock().health.last_event = Some(now);
     }
 
-    /// Something went wrong.
+    /// Records a failure.
     pub fn failed(&self, state: HealthState, error: impl Into<String>) {
-        // A server in the platform's place may repeat the request with all that is in it.
+        // A server posing as the platform may echo the request, including secrets.
         let error = scrub::hide(&error.into()).into_owned();
         self.change(|health| {
             health.state = state;
@@ -91,7 +91,7 @@ impl HealthCell {
         });
     }
 
-    /// The channel was stopped on purpose.
+    /// Records that the channel was stopped deliberately.
     pub fn stopped(&self) {
         self.change(|health| health.state = HealthState::Stopped);
     }
@@ -117,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_shows_until_something_is_and_hides_no_broken_connection() {
+    fn an_unstored_event_degrades_health_and_hides_no_broken_connection() {
         let cell = HealthCell::default();
         cell.ready();
         cell.not_kept("full");
         assert_eq!(
             state_and_error(&cell),
-            (HealthState::Degraded, Some("an event was not kept: full".into()))
+            (HealthState::Degraded, Some("an event was not stored: full".into()))
         );
         cell.kept();
         assert_eq!(state_and_error(&cell), (HealthState::Ready, None));

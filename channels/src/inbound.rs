@@ -4,35 +4,35 @@ use crate::{Address, PointedAt, PointedKind, attachment::Attachment, pointed::li
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The platform's identity of an event, by which a redelivery is recognised. Unique in an account.
+/// Identity of an event, used to recognise redeliveries. Unique within a bot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventKey(pub String);
 
-/// One event from a platform: something that a person did.
+/// One event from a platform: an action of a user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Inbound {
-    /// By which a redelivery is recognised.
+    /// Identity of the event.
     pub key: EventKey,
     /// Address of the event. In a group without topics the topic is `None`; `reply_to` identifies a chain.
     pub address: Address,
-    /// Whether only this person and the bot are in the chat.
+    /// Whether the chat contains only this user and the bot.
     pub private: bool,
-    /// The platform's id of the message that this is or is about.
+    /// The platform's id of the new message, or of the message that the event refers to.
     pub message: String,
-    /// The message that this one answers, where the platform says so.
+    /// The message that this one replies to, if the platform reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
-    /// The person who acted.
+    /// The user who acted.
     pub sender: Sender,
-    /// Whether the bot was addressed: a private chat, a mention, a reply to its message, a command to it.
+    /// Whether the event addresses the bot: in a private chat, or by a mention, a reply to the bot, or a command.
     pub addressed: bool,
-    /// When, in milliseconds since 1970 by the platform's clock.
+    /// Time of the event by the platform's clock, in milliseconds since 1970.
     pub at: i64,
-    /// Content of others that a message points at.
+    /// Content by others that the message refers to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pointed: Vec<PointedAt>,
-    /// Data that the channel itself needs to answer this: a team, a token of an interaction. Only the channel reads it.
+    /// Data that the channel needs for its answer, such as a team or an interaction token. Only the channel reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Value>,
     /// The action.
@@ -40,8 +40,8 @@ pub struct Inbound {
 }
 
 impl Inbound {
-    /// Returns a message as a recent one of its chat: its words, the content that it passes on, and the names of its files,
-    /// without their handles. `None` for a message without content and for other events.
+    /// Converts the message to a recent message of its chat ([`PointedKind::Recent`]), with its text, forwarded content
+    /// and file names, but without file handles. `None` if the message is empty, or the event is not a message.
     #[must_use]
     pub fn to_recent(&self) -> Option<PointedAt> {
         let InboundKind::Message { text, attachments, .. } = &self.kind else { return None };
@@ -63,16 +63,16 @@ impl Inbound {
         (!piece.is_empty()).then_some(piece)
     }
 
-    /// Returns about how many bytes it has: its words, the content that it points at, and the handles of its files.
+    /// Returns the approximate size in bytes: text, content that it refers to, and the handles of files.
     #[must_use]
     pub fn size(&self) -> usize {
         let pointed: usize = self.pointed.iter().map(PointedAt::size).sum();
         let own = match &self.kind {
-            InboundKind::Message { text, attachments, .. } => {
+            InboundKind::Message { text, attachments, .. } | InboundKind::Submit { text, attachments } => {
                 let files = attachments.iter().map(|file| file.handle.len() + file.name.len());
                 text.len() + files.sum::<usize>()
             }
-            InboundKind::Edit { text } => text.len(),
+            InboundKind::Edit { text } | InboundKind::Scheduled { text, .. } => text.len(),
             InboundKind::Press { action } => action.len(),
             InboundKind::Recall => 0,
         };
@@ -80,43 +80,67 @@ impl Inbound {
     }
 }
 
-/// Author of an event. Only the id decides anything; names are for people to read.
+/// Author of an event. Only the id is used in decisions; names are for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
-    /// The platform's stable id; empty for another bot, whose messages never address this one.
+    /// The platform's stable id; empty for another bot, whose messages never address this bot.
     pub id: String,
-    /// The name that people see.
+    /// Display name.
     pub name: String,
-    /// The tag of the person's language, where the platform provides it: `en`, `zh-CN`, `zh-hans`.
+    /// Language tag of the user, if the platform provides it: `en`, `zh-CN`, `zh-hans`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
 }
 
-/// Action of a person.
+/// Action of a user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum InboundKind {
-    /// Sent a message.
+    /// The user sent a message.
     Message {
-        /// The words, the bot's own mention removed.
+        /// The text, without mentions of the bot.
         text: String,
-        /// Files that came with it; not fetched yet.
+        /// Attached files, not downloaded yet.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
-        /// Files sent together arrive as several messages with one album id.
+        /// Album id, shared by the messages that deliver files sent together.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         album: Option<String>,
     },
-    /// Changed a message sent before.
+    /// The user edited a message.
     Edit {
-        /// The new words.
+        /// The new text.
         text: String,
     },
-    /// Took a message back.
+    /// The user submitted the form below one of the bot's messages. Equivalent to a message with these answers.
+    Submit {
+        /// The checked answers, a line for each.
+        text: String,
+        /// Files uploaded with the form, not downloaded yet.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
+    },
+    /// The user deleted a message.
     Recall,
-    /// Pressed a button under one of our messages. It has the same meaning as typing `action`.
+    /// A scheduled task of the user is due. No platform sends it. The event's key is the id of the task's run.
+    Scheduled {
+        /// The task's title.
+        title: String,
+        /// The task's prompt.
+        text: String,
+        /// The agent, if the task has its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// The model, if the task has its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// Maximum number of tokens of the run, if the task has a limit of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<u64>,
+    },
+    /// The user pressed a button under one of the bot's messages. Equivalent to typing `action`.
     Press {
-        /// The button's text, as if typed. It comes from outside: no more trusted than typed text.
+        /// Text that the button types. It comes from outside, and is no more trusted than typed text.
         action: String,
     },
 }
@@ -125,7 +149,7 @@ pub enum InboundKind {
 mod tests {
     use super::*;
 
-    /// A message of Ada's in a group.
+    /// A message from Ada in a group.
     fn message(text: &str, attachments: Vec<Attachment>, pointed: Vec<PointedAt>) -> Inbound {
         Inbound {
             key: EventKey("k".into()),
@@ -143,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recent_message_has_its_words_and_the_names_of_its_files() {
+    fn a_recent_message_has_its_text_and_file_names() {
         let file =
             |handle: &str, name: &str| Attachment { handle: handle.into(), name: name.into(), size: None };
         let reply = PointedAt::of_text(PointedKind::Reply, "answered");
@@ -163,7 +187,7 @@ mod tests {
         assert_eq!(piece, Some(expected));
         assert_eq!(message(" ", Vec::new(), vec![reply]).to_recent(), None);
         let giant = message(&"é".repeat(50_000), Vec::new(), Vec::new()).to_recent();
-        assert_eq!(giant.unwrap().text.chars().count(), 20_001, "the rest is cut");
+        assert_eq!(giant.unwrap().text.chars().count(), 20_001, "the text is truncated");
         let edit =
             Inbound { kind: InboundKind::Edit { text: "x".into() }, ..message("", Vec::new(), Vec::new()) };
         assert_eq!(edit.to_recent(), None);

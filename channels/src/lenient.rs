@@ -1,16 +1,26 @@
-//! Events and answers of platforms, read leniently: half a surrogate pair never costs the document, and a strange field
-//! or list entry never costs the object that holds it.
+//! Lenient decoding of platforms' events and responses: an unpaired surrogate never invalidates the document, and an
+//! invalid field or list entry never invalidates the object that contains it.
 
 use pudu_net::json;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
-/// Reads a document of a platform.
+/// Decodes a document from a platform.
 pub(crate) fn from_bytes<T: DeserializeOwned>(document: &[u8]) -> serde_json::Result<T> {
     serde_json::from_str(&json::repair(document))
 }
 
-/// Reads a field; `null` and a value that cannot be read count as the default.
+/// Decodes the content of an event. If that fails, logs the kind and returns `None`.
+pub(crate) fn read<T: DeserializeOwned>(content: Value, kind: &str) -> Option<T> {
+    let content = serde_json::from_value(content);
+    if content.is_err() {
+        // The error may quote the message.
+        tracing::warn!(kind, "dropped event: decode error");
+    }
+    content.ok()
+}
+
+/// Decodes a field. `null` and invalid values become the default.
 pub(crate) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     from: D,
 ) -> Result<T, D::Error> {
@@ -18,11 +28,45 @@ pub(crate) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
-/// Reads a list element by element; an element that cannot be read is left out.
+/// Decodes a list element by element. Invalid elements are left out.
 pub(crate) fn each<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Vec<T>, D::Error> {
     let Value::Array(values) = Value::deserialize(from)? else { return Ok(Vec::new()) };
     Ok(values.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect())
 }
+
+/// Declares the payloads of a platform. A missing, `null` or invalid field gets its default, and a list is decoded
+/// element by element. A field marked `exact` is decoded as serde does: if it is missing or invalid, the whole payload
+/// is invalid. The fields have the visibility of their payload.
+macro_rules! payloads {
+    (@fields $head:tt $vis:vis [$($done:tt)*] $(#[$about:meta])* exact $name:ident: $type:ty, $($rest:tt)*) => {
+        crate::lenient::payloads! { @fields $head $vis [$($done)* $(#[$about])* $vis $name: $type,] $($rest)* }
+    };
+    (@fields $head:tt $vis:vis [$($done:tt)*] $(#[$about:meta])* $name:ident: Vec<$type:ty>, $($rest:tt)*) => {
+        crate::lenient::payloads! { @fields $head $vis [
+            $($done)*
+            $(#[$about])*
+            #[serde(default, deserialize_with = "crate::lenient::each")]
+            $vis $name: Vec<$type>,
+        ] $($rest)* }
+    };
+    (@fields $head:tt $vis:vis [$($done:tt)*] $(#[$about:meta])* $name:ident: $type:ty, $($rest:tt)*) => {
+        crate::lenient::payloads! { @fields $head $vis [
+            $($done)*
+            $(#[$about])*
+            #[serde(default, deserialize_with = "crate::lenient::lenient")]
+            $vis $name: $type,
+        ] $($rest)* }
+    };
+    (@fields [$($head:tt)*] $vis:vis [$($done:tt)*]) => {
+        #[derive(Clone, Debug, Default, serde::Deserialize)]
+        $($head)* { $($done)* }
+    };
+    ($($(#[$about:meta])* $vis:vis struct $name:ident { $($fields:tt)* })*) => {
+        $(crate::lenient::payloads! { @fields [$(#[$about])* $vis struct $name] $vis [] $($fields)* })*
+    };
+}
+
+pub(crate) use payloads;
 
 #[cfg(test)]
 mod tests {
@@ -30,13 +74,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn half_a_pair_and_a_strange_field_cost_nothing_beside_them() {
-        #[derive(Debug, PartialEq, Deserialize)]
-        struct LenientEvent {
-            #[serde(default, deserialize_with = "lenient")]
-            title: String,
-            #[serde(default, deserialize_with = "each")]
-            files: Vec<u8>,
+    fn lone_surrogates_and_invalid_fields_affect_nothing_else() {
+        payloads! {
+            #[derive(PartialEq)]
+            struct LenientEvent {
+                title: String,
+                files: Vec<u8>,
+            }
         }
         let check = |text: &str, title: &str, files: &[u8]| {
             let event: LenientEvent = from_bytes(text.as_bytes()).unwrap();

@@ -1,9 +1,9 @@
 //! Chat platforms, one folder each, and their shared code.
 //!
-//! A channel turns a platform's bytes into [`Inbound`]s and views of a reply into the platform's calls.
-//! Deliberately absent: the agent, the store and the HTTP API. A channel asks its [`EventSink`] to keep an event before
-//! it acknowledges the event, and its [`ReplyStore`] to keep the data that it needs to find its own messages again
-//! after a restart.
+//! A channel turns a platform's bytes into [`Inbound`]s, and views of a reply into API calls.
+//! Deliberately absent: the agent, the store and the HTTP API. A channel stores an event through its [`EventSink`]
+//! before it acknowledges the event, and stores the data for finding its own messages after a restart through its
+//! [`ReplyStore`].
 
 mod address;
 mod allowance;
@@ -15,8 +15,10 @@ mod check;
 mod command;
 pub mod dingtalk;
 pub mod discord;
+mod doctor;
 mod event_sink;
 pub mod feishu;
+mod form;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod health;
@@ -54,5 +56,7 @@ pub use hurry::Hurry;
 pub use inbound::{EventKey, Inbound, InboundKind, Sender};
 pub use pointed::{PointedAt, PointedKind};
 pub use reply_store::{KnownMessage, ReplyHandle, ReplyStore, ReplyStoreError};
-pub use view::{Choice, FinalView, OutFile, Prompt, ReplyView};
+pub use view::{
+    Choice, FORM_ACTION, FinalView, FormAccess, OpenForm, OutFile, Prompt, QuestionForm, ReplyView,
+};
 pub use webhook::{Glance, Webhook, WebhookRequest, WebhookResponse};

@@ -1,11 +1,11 @@
-//! Names of files as people gave them, made fit to be shown and kept.
+//! Cleans user-supplied file names for display and storage.
 //!
-//! Not a path: where a file is put, and under which name there, is decided by the one who keeps it.
+//! A cleaned name is not a path: the code that stores a file chooses its location and name.
 
 /// Maximum length of a file name, in bytes.
 const MAX_FILE_NAME_BYTES: usize = 120;
 
-/// Returns the last part of a name without characters that a file name or a line of text should not have.
+/// Returns the last component of a name, without characters unsuitable for a file name or a line of text.
 pub(crate) fn clean_file_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let kept: String = last.chars().filter(|c| !c.is_control() && !is_direction(*c)).collect();
@@ -13,7 +13,7 @@ pub(crate) fn clean_file_name(name: &str) -> String {
     shorten(kept)
 }
 
-/// Marks that turn the reading direction make `exe.jpg` of `gpj.exe`.
+/// Returns whether a character changes the reading direction, which could disguise `gpj.exe` as `exe.jpg`.
 fn is_direction(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -29,7 +29,7 @@ fn shorten(name: &str) -> String {
     format!("{}{extension}", stem.get(..end.unwrap_or(0)).unwrap_or_default())
 }
 
-/// Returns the ending for a media type, where a platform provides only that.
+/// Returns the file extension for a media type, for platforms that provide only the type.
 pub(crate) fn extension_of(mime: &str) -> Option<&'static str> {
     Some(match mime {
         "image/png" => "png",
@@ -44,12 +44,12 @@ pub(crate) fn extension_of(mime: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns whether people expect to see a file of this name as a picture.
+/// Returns whether users expect a file of this name to be shown as a picture.
 pub(crate) fn is_picture(name: &str) -> bool {
     has_extension(name, &["jpg", "jpeg", "png", "webp", "gif", "bmp"])
 }
 
-/// Returns whether a name ends in one of these, whatever their case.
+/// Returns whether a name has one of these extensions, ignoring case.
 pub(crate) fn has_extension(name: &str, extensions: &[&str]) -> bool {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     extensions.iter().any(|known| extension.eq_ignore_ascii_case(known))
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_one_part_without_tricks() {
+    fn a_cleaned_name_is_one_path_component() {
         let long = format!("{}.pdf", "é".repeat(200));
         let cases = [
             ("report.pdf", "report.pdf"),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_known_by_their_names() {
+    fn pictures_are_recognised_by_extension() {
         assert!(is_picture("a.PNG") && is_picture("b.c.jpeg"));
         assert!(!is_picture("a.svg") && !is_picture("png") && !is_picture("a.pdf"));
     }

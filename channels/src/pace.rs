@@ -1,11 +1,11 @@
-//! How often a chat may be given something new.
+//! Limits how often a chat is updated.
 //!
-//! Two rules, per chat or whatever else is counted together (an account, a message). Unfinished views keep a minimum
-//! interval, with a small burst so that a placeholder and the first words may follow at once; a final view counts but
-//! never waits. And when a platform says "not before", nothing at all goes to that chat before then: [`Pacer::held`]
-//! returns the wait to the caller, which has better means to wait than a call that hangs for hours.
+//! Two rules apply per chat, or per another key such as a bot or a message. Unfinished views keep a minimum interval,
+//! with a small burst so that a placeholder and the first words can follow each other at once; a final view is counted
+//! but never waits. If a platform asks to wait, nothing is sent to that chat before then: [`Pacer::held`] returns the
+//! wait to the caller, because a call should not hang for hours.
 //!
-//! Deliberately absent: a queue of views. They are replaced by newer ones; only the replies of a chat take turns.
+//! Deliberately absent: a queue of views. A newer view replaces an older one; only the replies of a chat take turns.
 
 use crate::allowance::{Allowance, Rate};
 use std::{
@@ -16,14 +16,14 @@ use std::{
 };
 use tokio::time::{Instant, sleep_until};
 
-/// How many views may follow each other without the interval.
+/// Maximum number of consecutive views without the interval.
 const BURST: u32 = 2;
-/// Maximum time that a platform may ask to wait; then it is asked again.
+/// Maximum wait that a platform may request; after it, the platform is tried again.
 const MAX_HOLD: Duration = Duration::from_secs(24 * 60 * 60);
-/// When more chats than this are remembered, idle ones are forgotten.
+/// Maximum number of remembered chats. Beyond it, idle ones are forgotten.
 const MAX_TRACKED_CHATS: usize = 4096;
 
-/// Paces the chats of one account.
+/// Rate limits of the chats of one bot.
 #[derive(Debug)]
 pub struct Pacer<K> {
     chats: Mutex<HashMap<K, Allowance>>,
@@ -43,27 +43,27 @@ impl<K: Clone + Eq + Hash> Pacer<K> {
     /// Waits until another unfinished view may be shown in the chat. Replies of one chat take turns.
     ///
     /// # Cancel safety
-    /// A caller that is dropped while it waits leaves its place to the next view.
+    /// If the future is dropped while it waits, the next view uses its slot.
     pub async fn ready(&self, chat: &K, interval: Duration) {
         let mut at = self.with(chat, |chat, now| chat.place(every(interval), now));
-        // A hold may come up during the wait.
+        // A hold may begin during the wait.
         while at > Instant::now() {
             sleep_until(at).await;
             at = self.with(chat, |chat, _| chat.not_before());
         }
     }
 
-    /// Counts a view that is shown now, finished or not.
+    /// Counts a view shown now, final or not.
     pub fn spend(&self, chat: &K, interval: Duration) {
         self.with(chat, |chat, now| chat.spend(every(interval), now));
     }
 
-    /// Keeps everything from the chat for `wait` from now on, a day at most.
+    /// Blocks everything to the chat for `wait`, at most a day.
     pub fn hold(&self, chat: &K, wait: Duration) {
         self.with(chat, |chat, now| chat.hold(wait.min(MAX_HOLD), now));
     }
 
-    /// Returns how long nothing may be sent to the chat; `None` when something may.
+    /// Returns how long nothing may be sent to the chat; `None` if it is not blocked.
     pub fn held(&self, chat: &K) -> Option<Duration> {
         let left = self.with(chat, |chat, now| chat.not_before().saturating_duration_since(now));
         (!left.is_zero()).then_some(left)
@@ -79,7 +79,7 @@ impl<K: Clone + Eq + Hash> Pacer<K> {
     }
 }
 
-/// Forgets idle chats; if none is, the one that is idle first.
+/// Forgets idle chats, or, if there are none, the chat that will be idle first.
 fn make_room<K: Clone + Eq + Hash>(chats: &mut HashMap<K, Allowance>, now: Instant) {
     chats.retain(|_, chat| chat.idle_from() > now);
     if chats.len() >= MAX_TRACKED_CHATS
@@ -96,7 +96,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Shows views in one chat for ten seconds as fast as allowed; returns when each was shown.
+    /// Shows views in one chat for ten seconds as fast as allowed; returns their times.
     async fn display_times(pacer: &Pacer<i64>, interval: Duration) -> Vec<u64> {
         let start = Instant::now();
         let mut times = Vec::new();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_two_views_go_at_once_and_the_rest_keep_the_interval() {
+    async fn two_views_are_immediate_and_later_ones_keep_the_interval() {
         assert_eq!(
             display_times(&Pacer::<i64>::default(), SECOND).await,
             [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_hold_keeps_everything_from_its_chat_and_from_no_other() {
+    async fn a_hold_blocks_only_its_own_chat() {
         let pacer = Pacer::<i64>::default();
         pacer.hold(&7, 5 * SECOND);
         pacer.hold(&7, SECOND);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_hold_that_comes_up_while_a_view_waits_is_kept() {
+    async fn a_hold_that_begins_during_a_wait_is_respected() {
         let pacer = Pacer::<i64>::default();
         (0..2).for_each(|_| pacer.spend(&7, SECOND));
         let start = Instant::now();
@@ -149,12 +149,12 @@ mod tests {
         let both = async { tokio::join!(reply("hers"), reply("his")) };
         tokio::time::timeout(10 * SECOND, both).await.unwrap_err();
         let shown = shown.into_inner().unwrap();
-        // The first two views go at once.
+        // The first two views are immediate.
         assert!(shown.len() > 10 && shown[2..].windows(2).all(|turn| turn[0] != turn[1]), "{shown:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn finals_are_not_owed_for_ever() {
+    async fn the_debt_of_final_views_is_bounded() {
         let pacer = Pacer::<i64>::default();
         (0..50).for_each(|_| pacer.spend(&7, SECOND));
         let start = Instant::now();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_beyond_all_reason_is_a_day() {
+    async fn an_excessive_wait_is_limited_to_a_day() {
         let pacer = Pacer::<i64>::default();
         pacer.hold(&7, Duration::MAX);
         assert_eq!(pacer.held(&7), Some(MAX_HOLD));

@@ -1,4 +1,4 @@
-//! One account of a platform: the root of a platform's folder implements [`PlatformAccount`], and is a [`Channel`] by it.
+//! One bot on a platform: the root of each platform's folder implements [`PlatformAccount`], and thereby [`Channel`].
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check, EventSink, Health,
@@ -6,22 +6,20 @@ use crate::{
     reply::{Capabilities, PlatformMessages, PlatformReply},
     transport::check_size,
 };
+use serde_json::Value;
 use std::{path::Path, sync::Arc};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// An account of a platform, without boxes.
+/// A bot on a platform. Like [`Channel`], but without boxed futures.
 pub(crate) trait PlatformAccount: Send + Sync + 'static {
-    /// The platform's name, as `type:` of an account names it.
+    /// The platform's name, as in a bot's `type:` setting.
     const TYPE: &'static str;
-    /// Capabilities of its replies and limits of its files.
+    /// Capabilities of replies and limits of files.
     const CAPABILITIES: Capabilities;
 
-    /// Returns the account's name.
-    fn account(&self) -> &str;
-
-    /// Returns the state of the connection.
-    fn health(&self) -> &HealthCell;
+    /// Returns the bot's name and the state of its connection.
+    fn bot(&self) -> (&str, &HealthCell);
 
     /// Returns whether each question in a chat begins a topic: see [`ChannelLimits::threads`].
     fn threads(&self) -> bool {
@@ -35,35 +33,40 @@ pub(crate) trait PlatformAccount: Send + Sync + 'static {
         stop: CancellationToken,
     ) -> impl Future<Output = Result<(), ChannelError>> + Send;
 
-    /// Returns the receiver of the platform's posts, if events come that way.
+    /// Returns the webhook, if the platform delivers events by HTTP.
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
         None
     }
 
-    /// Returns a link that opens the platform and sends the bot a code.
+    /// Returns a link that opens the platform and sends a code to the bot.
     fn connect_link(&self, _code: &str) -> Option<String> {
         None
     }
 
-    /// Checks the account's requirements for `pudu doctor`. Changes nothing on the platform.
+    /// Checks the bot's requirements for `pudu doctor`. Changes nothing on the platform.
     fn doctor(&self) -> impl Future<Output = Vec<Check>> + Send;
 
-    /// Makes the calls of one reply.
+    /// Returns the messages of one reply.
     fn messages(&self, target: &ReplyTarget) -> impl PlatformMessages;
 
-    /// Returns where a second reply to the same event goes: see [`Channel::second_target`].
+    /// Returns the target of a second reply to the same event: see [`Channel::second_target`].
     fn second_target(&self, target: &ReplyTarget) -> ReplyTarget {
         ReplyTarget { saved: None, ..target.clone() }
     }
 
-    /// Shows the sender of a message that it is seen and waits its turn, where the platform has such a sign.
+    /// Returns the part of a hint that a later message needs: see [`Channel::lasting_hint`].
+    fn lasting_hint(&self, hint: &Value) -> Option<Value> {
+        Some(hint.clone())
+    }
+
+    /// Shows the sender that a message was seen and is queued, if the platform supports that.
     fn acknowledge(
         &self,
         address: &Address,
         message: &str,
     ) -> impl Future<Output = Result<(), SendError>> + Send;
 
-    /// Deletes a person's message in a private chat: see [`Channel::forget`].
+    /// Deletes a user's message in a private chat: see [`Channel::forget`].
     fn forget(
         &self,
         _address: &Address,
@@ -72,8 +75,8 @@ pub(crate) trait PlatformAccount: Send + Sync + 'static {
         std::future::ready(Ok(false))
     }
 
-    /// Reads content that a message points at: see [`Channel::look_up`]. Only events bring content on a platform that
-    /// does not let a bot read a message by its id.
+    /// Reads content that a message refers to: see [`Channel::look_up`]. On a platform that does not let bots read
+    /// messages by id, only events provide content.
     fn look_up(
         &self,
         _inbound: &Inbound,
@@ -91,8 +94,8 @@ pub(crate) trait PlatformAccount: Send + Sync + 'static {
         std::future::ready(Ok(Vec::new()))
     }
 
-    /// Fetches a file of at most `limit` bytes to `to`: see [`Channel::download`]. The size that the message declares
-    /// is checked before.
+    /// Downloads a file of at most `limit` bytes to `to`: see [`Channel::download`]. The size declared by the message
+    /// is already checked.
     fn download(
         &self,
         attachment: &Attachment,
@@ -103,7 +106,7 @@ pub(crate) trait PlatformAccount: Send + Sync + 'static {
 
 impl<P: PlatformAccount> Channel for P {
     fn account(&self) -> &str {
-        PlatformAccount::account(self)
+        self.bot().0
     }
 
     fn platform(&self) -> &'static str {
@@ -115,11 +118,12 @@ impl<P: PlatformAccount> Channel for P {
             download: P::CAPABILITIES.max_download_bytes,
             upload: P::CAPABILITIES.max_upload_bytes,
             threads: self.threads(),
+            form_fields: P::CAPABILITIES.form_fields,
         }
     }
 
     fn health(&self) -> Health {
-        PlatformAccount::health(self).get()
+        self.bot().1.get()
     }
 
     fn listen<'a>(
@@ -148,6 +152,10 @@ impl<P: PlatformAccount> Channel for P {
 
     fn second_target(&self, target: &ReplyTarget) -> ReplyTarget {
         PlatformAccount::second_target(self, target)
+    }
+
+    fn lasting_hint(&self, hint: &Value) -> Option<Value> {
+        PlatformAccount::lasting_hint(self, hint)
     }
 
     fn acknowledge<'a>(
@@ -196,10 +204,10 @@ impl<P: PlatformAccount> Channel for P {
     }
 }
 
-/// Fails for a base URL that is none of HTTP.
+/// Fails if a base URL is not HTTP or HTTPS.
 pub(crate) fn check_base_url(key: &str, url: &Url) -> Result<(), ChannelError> {
     match url.scheme() {
         "http" | "https" => Ok(()),
-        _ => Err(ChannelError::Config(format!("{key} has to begin with http:// or https://"))),
+        _ => Err(ChannelError::Config(format!("{key} must begin with http:// or https://"))),
     }
 }

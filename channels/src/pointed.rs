@@ -1,33 +1,33 @@
-//! Content that a message points at: messages that it answers, quotes, forwards or links to, and cards, previews and
-//! polls that come with it. The sender did not write it, so it is never a command.
+//! Content that a message refers to: messages that it replies to, quotes, forwards or links to, and its cards, previews
+//! and polls. The sender did not write this content, so it is never a command.
 
 use crate::{attachment::Attachment, lenient::from_bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Maximum length of the text of one piece, in characters; the rest is cut.
+/// Maximum length of the text of one piece, in characters; longer text is truncated.
 const MAX_TEXT_CHARS: usize = 20_000;
-/// Maximum length of an author's name or an origin, in characters.
+/// Maximum length of an author's name or an origin, in characters; longer ones are truncated.
 const MAX_NAME_CHARS: usize = 200;
 /// Maximum number of pieces of one message.
 pub(crate) const MAX_PIECES: usize = 100;
 /// Maximum number of files of one piece.
 const MAX_FILES: usize = 20;
 
-/// Relation of content to the message that points at it.
+/// Relation of content to the message that refers to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PointedKind {
-    /// The message that it answers.
+    /// The message being replied to.
     #[default]
     Reply,
     /// A part of a message that the sender marked.
     Quote,
     /// The message that opened the thread of this message.
     Opening,
-    /// A message that was passed on.
+    /// A forwarded message.
     Forward,
-    /// A message that it links to.
+    /// A linked message.
     Link,
     /// Preview of a page.
     Embed,
@@ -40,7 +40,7 @@ pub enum PointedKind {
 }
 
 impl PointedKind {
-    /// Returns the name that the model reads.
+    /// Returns the name shown to the model.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -56,21 +56,21 @@ impl PointedKind {
         }
     }
 
-    /// Returns whether the content is part of the message itself, and not of a message that it answers.
+    /// Returns whether the content is part of the message itself, rather than an earlier message in the chat.
     pub(crate) fn is_passed_on(self) -> bool {
         !matches!(self, Self::Reply | Self::Quote | Self::Opening | Self::Recent)
     }
 }
 
-/// One piece of content that a message points at.
+/// One piece of content that a message refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointedAt {
     /// Relation to the message.
     pub kind: PointedKind,
-    /// Name of the author, where the platform gives one.
+    /// Name of the author, if the platform provides it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// The author's stable id on the platform, where a recent message names a person.
+    /// The author's stable id on the platform, for recent messages by users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author_id: Option<String>,
     /// Whether this bot wrote it.
@@ -79,32 +79,32 @@ pub struct PointedAt {
     /// Time of writing, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
-    /// Chat, page or app that it comes from, where that is another one.
+    /// Chat, page or app that it comes from, if different from the message's chat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
     /// The text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// Its files; not fetched yet.
+    /// Attached files, not downloaded yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// The platform's reference of content that the event does not contain. [`Channel::look_up`](crate::Channel::look_up)
-    /// reads it once the sender has been let in.
+    /// The platform's reference to content that the event does not contain.
+    /// [`Channel::look_up`](crate::Channel::look_up) reads it once the sender has been granted access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// Why it could not be read, in words for the model.
+    /// Why it could not be read, as text for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
 impl PointedAt {
-    /// Returns a piece with a text, which is cut if it is too long.
+    /// Returns a piece with a text. Text that is too long is cut.
     #[must_use]
     pub(crate) fn of_text(kind: PointedKind, text: &str) -> Self {
         Self { kind, text: clip(text.trim(), MAX_TEXT_CHARS), ..Self::default() }
     }
 
-    /// Returns a piece that is still to be read.
+    /// Returns a piece that has yet to be read.
     #[must_use]
     pub(crate) fn unread(kind: PointedKind, reference: impl Into<String>) -> Self {
         Self { kind, reference: Some(reference.into()), ..Self::default() }
@@ -116,13 +116,13 @@ impl PointedAt {
         Self { kind, problem: Some(problem.into()), ..Self::default() }
     }
 
-    /// Names the author.
+    /// Sets the author.
     #[must_use]
     pub(crate) fn by(self, author: Option<&str>) -> Self {
         Self { author: trim_name(author), ..self }
     }
 
-    /// Names the chat, page or app that it comes from.
+    /// Sets the chat, page or app that it comes from.
     #[must_use]
     pub(crate) fn from(self, origin: Option<&str>) -> Self {
         Self { origin: trim_name(origin), ..self }
@@ -136,14 +136,14 @@ impl PointedAt {
         self
     }
 
-    /// Returns whether it has no content.
+    /// Returns whether the piece has no content.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { text, attachments, reference, problem, .. } = self;
         text.is_empty() && attachments.is_empty() && reference.is_none() && problem.is_none()
     }
 
-    /// Returns about how many bytes it has.
+    /// Returns the approximate size in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         let files = self.attachments.iter().map(|file| file.handle.len() + file.name.len());
@@ -167,8 +167,8 @@ fn clip(text: &str, most: usize) -> String {
 const MAX_CARD_DEPTH: usize = 24;
 const MAX_CARD_TEXTS: usize = 500;
 
-/// Returns the words of a card or of a message of an unknown form: the texts under these keys, wherever they are, those
-/// of one object in the order of the keys, and a header before all else. A text may hold JSON itself.
+/// Returns the text of a card, or of a message of unknown form: all strings under these keys, at any depth. A header
+/// comes first, and the strings of one object are in the order of `keys`. A string may itself contain JSON.
 pub(crate) fn card_words(card: &Value, keys: &[&str]) -> String {
     let mut found = Vec::new();
     collect(card, keys, MAX_CARD_DEPTH, &mut found);
@@ -200,12 +200,12 @@ fn collect(json: &Value, keys: &[&str], depth: usize, found: &mut Vec<String>) {
     }
 }
 
-/// Returns the JSON that a text holds.
+/// Returns the JSON contained in a string.
 fn nested(text: &str) -> Option<Value> {
     text.trim_start().starts_with(['{', '[']).then(|| from_bytes(text.as_bytes()).ok()).flatten()
 }
 
-/// Joins the lines that say something.
+/// Joins the lines that are not blank.
 pub(crate) fn lines<T: AsRef<str>>(parts: impl IntoIterator<Item = T>) -> String {
     let mut joined = String::new();
     for part in parts {

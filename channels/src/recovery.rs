@@ -1,14 +1,14 @@
-//! Detects when a failed platform answers again, so that callers do not wait longer than necessary.
+//! Detects when a failed platform answers again, so that callers wait no longer than necessary.
 //!
-//! Every call of an account reports its outcome. While calls fail, the callers that wait to try again take turns: one
-//! tries every few seconds, the others wait, so that a platform which is down gets few calls however many wait for it.
-//! The first call that succeeds wakes all. A platform may answer reads while it refuses writes, so that writers are
-//! woken by successful writes alone.
+//! Every call of a bot reports its outcome. While calls fail, waiting callers take turns: one caller tries every few
+//! seconds while the others wait, so a platform that is down gets few calls regardless of the number of callers. The
+//! first successful call wakes all. A platform may answer reads while it refuses writes, so writers are woken only by
+//! successful writes.
 //!
-//! A caller that is woken and fails all the same has a problem of its own: [`Backoff`] slows each down with
-//! its own failures, whatever else works.
+//! A caller that is woken and still fails has a problem of its own: [`Backoff`] slows down each caller by its own
+//! failures, regardless of other calls.
 //!
-//! Deliberately absent: waits that a platform asks for (see [`crate::pace`]). They are kept to whatever else works.
+//! Deliberately absent: waits that a platform requests (see [`crate::pace`]). They always apply.
 
 use std::{
     sync::{
@@ -22,20 +22,19 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// How long a call may take whose answer is short: a platform that is well again is noticed within this and a
-/// [`PROBE_INTERVAL`].
+/// Timeout of a call with a short response. A recovered platform is noticed within this time plus [`PROBE_INTERVAL`].
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(6);
 const _: () = assert!(pudu_net::CONNECT_TIMEOUT.as_millis() < CALL_TIMEOUT.as_millis());
-/// How long a call may take that must not be made twice: given up too early it is done all the same, and done again.
+/// Timeout of a call that must not be made twice. If it timed out too early, it could succeed and still be repeated.
 pub(crate) const LONG_CALL: Duration = Duration::from_secs(15);
-/// How often a platform that fails is tried.
+/// Interval between attempts at a failing platform.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
-/// Nothing is tried more often than this because others succeed, once it failed a few times.
+/// Upper bound of the minimum interval between a caller's attempts, for its first few failures.
 const MAX_RETRY_FLOOR: Duration = Duration::from_secs(4);
-/// Number of futile tries that are attributed to an unstable platform; further ones to the call itself.
+/// Number of failed attempts attributed to an unstable platform. Further ones are attributed to the call itself.
 const FORGIVEN: u32 = 3;
 
-/// Whether a platform answers an account's calls. A clone is the same one.
+/// Whether a platform answers a bot's calls. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recovery(Arc<Inner>);
 
@@ -43,29 +42,29 @@ pub(crate) struct Recovery(Arc<Inner>);
 struct Inner {
     failing: AtomicBool,
     recovered: Notify,
-    /// Lock of the caller whose turn it is to try.
+    /// Held by the caller whose turn it is to try.
     probe: Mutex<()>,
 }
 
 impl Recovery {
-    /// The platform answered, whatever it said of the call.
+    /// Records that the platform answered, even with an error.
     pub(crate) fn answered(&self) {
         if self.0.failing.swap(false, Ordering::Relaxed) {
             self.0.recovered.notify_waiters();
         }
     }
 
-    /// The platform did not answer, or said that it fails.
+    /// Records that the platform did not answer, or reported an outage.
     pub(crate) fn failed(&self) {
         self.0.failing.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the platform failed and did not answer since.
+    /// Returns whether the platform failed and has not answered since.
     pub(crate) fn is_failing(&self) -> bool {
         self.0.failing.load(Ordering::Relaxed)
     }
 
-    /// Records the outcome of a call; `down` returns whether its error is the platform's failure.
+    /// Records the outcome of a call. `down` returns whether an error is an outage of the platform.
     pub(crate) fn note<T, E>(&self, result: &Result<T, E>, down: impl FnOnce(&E) -> bool) {
         match result {
             Err(error) if down(error) => self.failed(),
@@ -73,17 +72,15 @@ impl Recovery {
         }
     }
 
-    /// Records the outcome of a call that writes nothing: its success does not wake callers that write, its failure
-    /// counts.
+    /// Records the outcome of a read. A failure counts, but a success does not wake callers that write.
     pub(crate) fn note_read<T, E>(&self, result: &Result<T, E>, down: impl FnOnce(&E) -> bool) {
         if result.as_ref().is_err_and(down) {
             self.failed();
         }
     }
 
-    /// Waits before something is tried again that failed, without the floor that [`Backoff`] has: `wait`, but no longer
-    /// than until the platform answers, or until it is this one's turn to try whether it does. Returns whether the
-    /// platform answered.
+    /// Waits before another attempt, without the minimum of [`Backoff`]: for `wait`, until the platform answers, or
+    /// until it is this caller's turn to try, whichever comes first. Returns whether the platform answered.
     async fn pause(&self, wait: Duration) -> bool {
         let recovered = self.0.recovered.notified();
         tokio::pin!(recovered);
@@ -101,36 +98,37 @@ impl Recovery {
     }
 }
 
-/// How often something may be tried again, by how it fared so far.
+/// Delays between the attempts of one caller, derived from its failures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff {
-    /// When it was tried last.
+    /// Time of the last attempt.
     tried: Instant,
-    /// How often it was tried because the platform answered, and failed.
-    vain: u32,
+    /// Number of waits that ended because the platform answered.
+    woken_attempts: u32,
 }
 
 impl Backoff {
-    /// Nothing was tried yet.
+    /// Creates the state before the first attempt.
     pub(crate) fn new() -> Self {
-        Self { tried: Instant::now(), vain: 0 }
+        Self { tried: Instant::now(), woken_attempts: 0 }
     }
 
-    /// It is tried now.
+    /// Records that an attempt starts now.
     pub(crate) fn start_try(&mut self) {
         self.tried = Instant::now();
     }
 
-    /// Waits as [`Recovery::pause`], but never less than a floor since the last try. The floor grows with `wait`, up to
-    /// [`MAX_RETRY_FLOOR`], so that no caller waits longer for a platform that is well. It grows further for a call
-    /// that fails again and again while the platform answers others.
+    /// Waits as [`Recovery::pause`] does, but at least a minimum time since the last attempt. The minimum grows with
+    /// `wait`, up to [`MAX_RETRY_FLOOR`], so that no caller waits longer for a recovered platform. It grows further for
+    /// a call that fails repeatedly while the platform answers others.
     pub(crate) async fn pause(&mut self, recovery: &Recovery, wait: Duration) {
-        let longest = MAX_RETRY_FLOOR.saturating_mul(1 << self.vain.saturating_sub(FORGIVEN).min(16));
+        let longest =
+            MAX_RETRY_FLOOR.saturating_mul(1 << self.woken_attempts.saturating_sub(FORGIVEN).min(16));
         let floor = wait.min(longest).saturating_sub(self.tried.elapsed());
         sleep(floor).await;
-        // Answers that came meanwhile count once.
+        // Answers during the sleep count once.
         let woken = !recovery.is_failing() || recovery.pause(wait.saturating_sub(floor)).await;
-        self.vain = self.vain.saturating_add(u32::from(woken));
+        self.woken_attempts = self.woken_attempts.saturating_add(u32::from(woken));
     }
 }
 
@@ -143,50 +141,50 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_goes_on_as_soon_as_any_call_succeeds() {
+    async fn waiting_callers_resume_as_soon_as_any_call_succeeds() {
         let recovery = Recovery::default();
         recovery.failed();
-        let begun = Instant::now();
+        let start = Instant::now();
         let waits = join_all((0..5).map(|_| recovery.pause(LONG)));
         let other = async {
             sleep(Duration::from_millis(700)).await;
             recovery.answered();
         };
         tokio::join!(waits, other);
-        assert_eq!(begun.elapsed(), Duration::from_millis(700));
+        assert_eq!(start.elapsed(), Duration::from_millis(700));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn while_it_fails_one_tries_at_a_time_however_many_wait() {
+    async fn one_caller_at_a_time_probes_a_failing_platform() {
         let recovery = Recovery::default();
-        let begun = Instant::now();
+        let start = Instant::now();
         let tries = (0..4).map(|_| async {
             recovery.pause(LONG).await;
             recovery.failed();
-            begun.elapsed().as_secs()
+            start.elapsed().as_secs()
         });
         assert_eq!(join_all(tries).await, [2, 4, 6, 8]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_short_wait_is_no_longer_than_it_is() {
+    async fn a_short_wait_is_not_extended() {
         let recovery = Recovery::default();
         recovery.failed();
-        let begun = Instant::now();
+        let start = Instant::now();
         recovery.pause(Duration::from_millis(10)).await;
-        assert_eq!(begun.elapsed(), Duration::from_millis(10));
+        assert_eq!(start.elapsed(), Duration::from_millis(10));
     }
 
-    /// Tries a call that always fails for two minutes, as the outbox does; returns the seconds after which each try was
-    /// made.
+    /// Retries a call that always fails for two minutes, as the outbox does. Returns the time of each attempt, in
+    /// seconds.
     async fn tries(recovery: &Recovery) -> Vec<u64> {
-        let (begun, mut backoff, mut tries) = (Instant::now(), Backoff::new(), Vec::new());
+        let (start, mut backoff, mut tries) = (Instant::now(), Backoff::new(), Vec::new());
         for attempt in 0.. {
-            tries.push(begun.elapsed().as_secs());
+            tries.push(start.elapsed().as_secs());
             backoff.start_try();
             recovery.failed();
             let wait = Duration::from_secs(2u64.saturating_pow(attempt).min(60));
-            if timeout(Duration::from_secs(120) - begun.elapsed(), backoff.pause(recovery, wait))
+            if timeout(Duration::from_secs(120) - start.elapsed(), backoff.pause(recovery, wait))
                 .await
                 .is_err()
             {
@@ -197,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_always_fails_is_tried_ever_less_often_however_well_others_fare() {
+    async fn a_call_that_always_fails_is_retried_ever_less_often() {
         let recovery = Recovery::default();
         let others = async {
             loop {
@@ -213,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn while_nothing_answers_the_pace_falls_no_further_than_to_be_there_in_time() {
+    async fn retries_stay_frequent_while_nothing_answers() {
         assert_eq!(
             tries(&Recovery::default()).await.iter().take(7).collect::<Vec<_>>(),
             [&0, &1, &3, &7, &13, &19, &25]
@@ -221,12 +219,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn those_that_fail_together_do_not_wake_each_other_more_often_than_their_own_pace() {
+    async fn callers_that_fail_together_keep_their_own_pace() {
         let recovery = Recovery::default();
-        // Each can read, which answers, and cannot post.
+        // Each attempt can read but not write.
         let each = || async {
-            let (begun, mut backoff, mut count) = (Instant::now(), Backoff::new(), 0);
-            while begun.elapsed() < Duration::from_secs(60) {
+            let (start, mut backoff, mut count) = (Instant::now(), Backoff::new(), 0);
+            while start.elapsed() < Duration::from_secs(60) {
                 backoff.start_try();
                 recovery.answered();
                 sleep(Duration::from_millis(1)).await;
@@ -242,20 +240,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_was_not_there_when_the_platform_answered_goes_on_at_the_end_of_the_floor() {
+    async fn a_caller_that_missed_the_recovery_resumes_at_the_end_of_the_floor() {
         let recovery = Recovery::default();
-        let (begun, mut backoff) = (Instant::now(), Backoff::new());
+        let (start, mut backoff) = (Instant::now(), Backoff::new());
         recovery.failed();
         let other = async {
             sleep(Duration::from_secs(1)).await;
             recovery.answered();
         };
         tokio::join!(backoff.pause(&recovery, LONG), other);
-        assert_eq!(begun.elapsed(), MAX_RETRY_FLOOR);
+        assert_eq!(start.elapsed(), MAX_RETRY_FLOOR);
     }
 
     #[test]
-    fn what_is_read_does_not_wake_those_who_write() {
+    fn reads_do_not_wake_writers() {
         let recovery = Recovery::default();
         recovery.note_read(&Err::<(), _>(false), |down| *down);
         assert!(!recovery.is_failing());
@@ -268,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_failure_of_the_platform_counts_as_one() {
+    fn only_platform_failures_count_as_outages() {
         let recovery = Recovery::default();
         for (result, expected) in [(Err(true), true), (Err(false), false), (Err(true), true), (Ok(()), false)]
         {

@@ -1,11 +1,10 @@
-//! Markdown for chats: parsed once into text with marked ranges, written in a platform's own markup.
+//! Markdown for chats: parsed once into text with styled ranges, then written in a platform's markup.
 //!
-//! [`parse`] resolves elements that chats have no markup for: bullets, numbering, indents, tables and rules become
-//! plain characters. The result is the visible text and the ranges that are bold, code, links and so on. Chat platforms
-//! use the same model: their limits count the text, any range can be cut out without breaking markup (see
-//! [`crate::split`]), and a writer for one more platform is one function over it.
-//!
-//! Deliberately absent: HTML. Tags in Markdown are shown as they were typed, except line breaks.
+//! [`parse`] converts elements without a markup in chats (bullets, numbering, indents, tables and rules) to plain
+//! characters. The result is the visible text and the ranges that are bold, code, links and so on. Chat platforms use
+//! the same model: their limits apply to the text, any range can be cut out without breaking markup (see
+//! [`crate::split`]), and a writer for another platform is a single function.
+//! Deliberately absent: HTML. Tags in Markdown are shown literally, except line breaks.
 
 pub mod dingtalk;
 pub mod discord;
@@ -19,7 +18,7 @@ mod walk;
 use std::ops::Range;
 pub use walk::{parse, parse_within};
 
-/// Returns a text as a block of code, in Markdown, that nothing in it ends.
+/// Returns a text as a Markdown code block, with a fence that does not occur in the text.
 #[must_use]
 pub fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
@@ -27,82 +26,82 @@ pub fn fenced(text: &str) -> String {
     format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
 }
 
-/// Text as people see it, with marked ranges.
+/// Visible text with styled ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rich {
     /// The visible text.
     pub text: String,
-    /// The marked ranges: never empty, nested or apart, ordered by their end.
+    /// The styled ranges: never empty, either nested or disjoint, ordered by their end.
     pub spans: Vec<Span>,
 }
 
-/// A marked range.
+/// A styled range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The range, in bytes of the text.
     pub range: Range<usize>,
-    /// How it looks.
+    /// The style.
     pub style: Style,
 }
 
-/// How a range looks.
+/// Style of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Bold; headings too.
+    /// Bold. Also used for headings.
     Bold,
     /// Italic.
     Italic,
     /// Struck through.
     Strike,
-    /// Code inside a line.
+    /// Inline code.
     Code,
-    /// A block of code, and its language if the fence names one.
+    /// A code block, and its language if the fence specifies one.
     Pre(Option<String>),
-    /// A table drawn in fixed-width characters. Its first `header` bytes head every part of the table.
+    /// A table drawn in fixed-width characters. Its first `header` bytes are repeated in every part of a split table.
     Table {
-        /// Length of the header lines in bytes, with their last line break.
+        /// Length of the header lines in bytes, including the last line break.
         header: usize,
     },
-    /// A table written row by row. Its rows may still become a drawn table while the text grows.
+    /// A table written row by row. It may still become a drawn table while the text grows.
     Rows,
     /// A quotation.
     Quote,
-    /// A link, and where it leads: `http`, `https` or `mailto`.
+    /// A link, with its `http`, `https` or `mailto` URL.
     Link(String),
 }
 
 impl Style {
-    /// Returns whether it covers whole lines and is no quotation.
+    /// Returns whether the style covers whole lines and is not a quotation.
     pub(crate) fn is_block(&self) -> bool {
         self.is_block_code() || *self == Self::Rows
     }
 
-    /// Returns whether white space in it has a meaning.
+    /// Returns whether white space is significant in this style.
     pub(crate) fn is_block_code(&self) -> bool {
         matches!(self, Self::Pre(_) | Self::Table { .. })
     }
 }
 
 impl Rich {
-    /// Makes text without any marks.
+    /// Creates text without styles.
     #[must_use]
     pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), spans: Vec::new() }
     }
 
-    /// Returns a range of the text; empty where the range is not one.
+    /// Returns a range of the text; empty if the range is invalid.
     pub(crate) fn part(&self, range: Range<usize>) -> &str {
         self.text.get(range).unwrap_or_default()
     }
 
-    /// Marks the text from `start` to its end, if there is any.
+    /// Adds a style from `start` to the end of the text, unless that range is empty.
     pub(crate) fn mark(&mut self, start: usize, style: Style) {
         if start < self.text.len() {
             self.spans.push(Span { range: start..self.text.len(), style });
         }
     }
 
-    /// Appends a text with its marks.
+    /// Appends a text with its styles.
     pub(crate) fn append(&mut self, other: &Self) {
         let at = self.text.len();
         self.text.push_str(&other.text);
@@ -111,7 +110,7 @@ impl Rich {
         }
     }
 
-    /// Cuts out a range with its marks. `header` is put before it, into the table that it begins in.
+    /// Returns a range with its styles. `header` is inserted at its beginning, as part of the table that it begins in.
     pub(crate) fn slice(&self, range: Range<usize>, header: &str) -> Self {
         let mut piece = Self::plain(format!("{header}{}", self.part(range.clone())));
         for span in &self.spans {
@@ -126,7 +125,7 @@ impl Rich {
         piece
     }
 
-    /// Returns the header that a part which begins at `at`, between the rows of a table, has to repeat.
+    /// Returns the header to repeat if a part begins at `at`, between the rows of a table.
     pub(crate) fn header_at(&self, at: usize) -> Option<&str> {
         self.spans.iter().find_map(|span| match span.style {
             Style::Table { header } if span.range.start + header <= at && at < span.range.end => {
@@ -137,11 +136,11 @@ impl Rich {
     }
 }
 
-/// Has no width, and is neither white space nor a sign of punctuation.
+/// Character without width that is neither white space nor punctuation.
 pub(crate) const APART: char = '\u{200b}';
 
-/// Returns whether a reader that keeps to CommonMark takes no mark of emphasis between these two characters, the inner
-/// one being the character that the mark encloses. [`APART`] on its inner side makes it a mark.
+/// Returns whether CommonMark recognises no emphasis delimiter between these two characters. `inner` is the character
+/// inside the emphasis. Inserting [`APART`] on the inner side makes the delimiter valid.
 pub(crate) fn hides_mark(outer: Option<char>, inner: Option<char>) -> bool {
     let is_sign = |c: char| !c.is_alphanumeric() && !c.is_whitespace() && c != APART;
     inner.is_some_and(is_sign) && outer.is_some_and(|c| !c.is_whitespace() && !is_sign(c))

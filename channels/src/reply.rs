@@ -1,17 +1,17 @@
-//! One reply: messages that grow in place, there exactly once whatever is killed in between.
+//! One reply: messages that grow in place, each sent exactly once even if the process crashes in between.
 //!
-//! The same for every platform; the differences are behind [`Messages`]. Every message of a reply goes
+//! The code is the same for every platform; the differences are in [`PlatformMessages`]. Every message of a reply goes
 //! through four steps:
 //!
-//! 1. *intend*: the reply store records that a message is about to be sent, and how to find it again;
-//! 2. *send*: under an idempotency key, on platforms that have such keys;
+//! 1. *intend*: the reply store records that a message is about to be sent, and data for finding it again;
+//! 2. *send*: with an idempotency key, on platforms that support one;
 //! 3. *record*: the reply store records the message's id;
 //! 4. *change*: further text is added by edits, which may be repeated.
 //!
-//! If an intent has no id, after a crash or a call without an answer, the platform's [`Messages::find`] is
-//! asked first, and the message is sent under the same intent if that finds nothing.
+//! If an intent has no id, after a crash or a call without a response, [`PlatformMessages::find`] looks for the message
+//! first. If it finds nothing, the message is sent under the same intent.
 //!
-//! Files stay uncertain where a platform has neither keys nor a history (see [`outgoing`]).
+//! Files stay uncertain on platforms with neither keys nor a history (see [`outgoing`]).
 
 mod ask;
 mod messages;
@@ -24,6 +24,7 @@ mod typing;
 
 pub(crate) use messages::{
     Capabilities, EditOutcome, FoundFile, MessageHistory, MessageRef, PlatformMessages, SendIntent,
+    UncertainFile,
 };
 pub(crate) use numbered_choices::NumberedChoices;
 pub(crate) use pages::{MessageDraft, SIGN};
@@ -43,44 +44,44 @@ use record::{RecordPart, ReplyRecord, fresh_key};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// Messages that came before an intent may be recorded after it, and clocks differ.
+/// Margin subtracted from the time of an intent: earlier messages may be recorded later, and clocks differ.
 const MARGIN: Duration = Duration::from_secs(3600);
-/// Maximum number of times a vanishing message is sent again.
+/// Maximum number of times that a vanishing message is sent.
 const ROUNDS: usize = 2;
-/// How often a change may want something to be kept first.
+/// Maximum number of times that one edit may require the record to be saved first.
 const KEEPS: usize = 8;
 
-/// A reply on its way.
+/// A reply in delivery.
 pub(crate) struct PlatformReply<M: PlatformMessages> {
     messages: M,
     address: Address,
     language: Language,
     record: ReplyRecord<M::Ref, M::DedupKey>,
     store: Box<dyn ReplyStore>,
-    /// Whether the record is ahead of the store.
+    /// Whether the record has changes that are not stored yet.
     unsaved: bool,
     /// The page that each part shows, as far as this process knows.
     shown: Vec<Option<M::Page>>,
-    /// The numbered question, as long as it is open.
+    /// The numbered question, while it is open.
     offer: Option<NumberedPrompt>,
-    /// Whether it was asked before a restart and nothing was shown since.
+    /// Whether the question was asked before a restart and nothing has been shown since.
     taken_up: bool,
     typing: Option<Typing>,
-    /// Whether its final choices are listed with numbers.
+    /// Whether the final choices are listed with numbers.
     lists: bool,
-    /// Whether the existing messages only get another note: they are not replaced for it.
+    /// Whether only a note is added: existing messages are not replaced for it.
     noting: bool,
-    /// Signals that a person waits for the end.
+    /// Signals that a user waits for the end.
     hurry: Hurry,
-    /// When the sending of a file last had no answer, as far as this process knows.
+    /// Time of the last upload with an unknown outcome, as far as this process knows.
     lost: Option<Instant>,
-    /// When the final view may be tried again.
+    /// Delays between attempts to show the final view.
     backoff: Backoff,
-    /// Whether it has a place for an unfinished view that it did not use yet.
+    /// Whether a rate limit slot for an unfinished view is reserved.
     has_place: bool,
-    /// When it was opened in this process.
+    /// When the reply was opened in this process.
     opened: Instant,
-    /// When a view is due that was not worth a message of its own yet.
+    /// When a withheld view is due.
     withheld: Option<Instant>,
 }
 
@@ -111,7 +112,7 @@ impl<M: PlatformMessages> LiveReply for PlatformReply<M> {
 
     fn pause<'a>(&'a mut self, wait: Duration) -> BoxFuture<'a, ()> {
         match self.messages.recovery() {
-            // An answer of the platform does not reveal the outcome of that message: only time keeps copies few.
+            // The platform's recovery does not reveal the outcome of that message; only waiting limits duplicates.
             Some(recovery) if !self.messages.doubtful() => {
                 Box::pin(async move { self.backoff.pause(&recovery, wait).await })
             }
@@ -139,12 +140,12 @@ impl<M: PlatformMessages> LiveReply for PlatformReply<M> {
 }
 
 impl<M: PlatformMessages> PlatformReply<M> {
-    /// Starts a reply, or takes up the one that `target` saved.
+    /// Starts a reply, or resumes the one saved in `target`.
     pub(crate) fn open(mut messages: M, target: &ReplyTarget, store: Box<dyn ReplyStore>) -> Self {
         let restore = |handle: &ReplyHandle| ReplyRecord::restore(handle, M::upgrade);
         let record = target.saved.as_ref().map(restore).unwrap_or_default();
         messages.restore_platform_state(&record.platform_state);
-        // One that is taken up may be finished already: it types when it grows.
+        // A resumed reply may already be finished: the typing indicator starts when it grows.
         let typing = target.saved.is_none().then(|| messages.typing()).flatten();
         let (address, shown) = (target.address.clone(), Vec::new());
         let offer = Self::asked_before(&messages, &record, &address);
@@ -171,7 +172,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
     }
 
-    /// Returns until when a view is withheld, because the end may come first. A question is shown at once.
+    /// Returns the time until which a view is withheld, in case the reply finishes earlier. A question is shown at
+    /// once.
     fn withhold(&self, view: &ReplyView) -> Option<Instant> {
         if !self.record.parts.is_empty() || view.prompt.is_some() {
             return None;
@@ -191,7 +193,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
             let first = self.first_number();
             let pages = self.pages(|limit| pages::growing(view, first, limit));
             match self.show(&pages, false).await {
-                // A message that cannot grow does not have to.
+                // A message that cannot be edited need not grow.
                 Err(SendError::Refused(_)) if !self.messages.capabilities().edits => {}
                 shown => {
                     shown?;
@@ -201,7 +203,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
             if self.messages.capabilities().edits {
                 return Ok(());
             }
-            // It was found just now that it does not.
+            // It has just turned out that messages cannot be edited.
             self.number(view).await?;
         }
         self.hold_the_place(view).await
@@ -233,8 +235,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
     }
 
-    /// Sends a note alone, behind the messages that do not take it, and sends the files that are not there
-    /// yet.
+    /// Sends a note as a separate message after those that cannot be edited, and sends the remaining files.
     async fn send_note(&mut self, note: &str, files: &[OutFile]) -> Result<(), SendError> {
         let there = self.record.parts.iter().take_while(|part| matches!(part, RecordPart::Sent(_))).count();
         let at = *self.record.noted.get_or_insert(there);
@@ -248,7 +249,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         self.save().await
     }
 
-    /// Posts a part of its own, unless it is there.
+    /// Posts a separate part, unless it was already sent.
     async fn post_part(&mut self, at: usize, text: &str) -> Result<(), SendError> {
         let (rich, language) = (parse(text), self.language);
         let page =
@@ -259,13 +260,13 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
     }
 
-    /// Sends a notice that the platform does not take the answer, in its place: nothing half is left. That is
-    /// no answer, and stays a refusal.
+    /// Replaces the answer with a notice that the platform refuses it, so that no partial answer is left. Still returns
+    /// the refusal.
     async fn instead(&mut self, view: &FinalView, why: String) -> Result<(), SendError> {
         tracing::error!(
             platform = M::CAPABILITIES.platform,
             why,
-            "failed to deliver answer: refused for good; telling people so"
+            "failed to deliver answer: permanently refused; sending a notice instead"
         );
         let text = self.language.answer_refused(M::CAPABILITIES.platform);
         let view = FinalView { text, choices: view.choices.clone(), ..FinalView::default() };
@@ -279,7 +280,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         let mut first = self.conclude(view);
         self.save().await?;
         self.look_at(&view.files).await;
-        // Each round but the last finds a file that cannot be sent, and adds a note about it.
+        // Each round except the last finds a file that cannot be sent, and adds a note about it.
         for _ in 0..=view.files.len() {
             let notes = self.notes(&view.files);
             let pages = match view.whole && !notes.is_empty() {
@@ -300,7 +301,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         self.save().await
     }
 
-    /// Renders what `drafts` makes, in smaller pieces where the markup makes one too long.
+    /// Renders the drafts. Splits a draft whose markup makes the page too long.
     fn pages(&self, drafts: impl FnOnce(crate::split::Limit) -> Vec<MessageDraft>) -> Vec<M::Page> {
         let (language, limit) = (self.language, M::CAPABILITIES.text);
         let drafts = drafts(limit).into_iter().map(|draft| MessageDraft { language, ..draft });
@@ -338,31 +339,30 @@ impl<M: PlatformMessages> PlatformReply<M> {
                     self.now_shows(n, Some(page.clone()));
                     return Ok(());
                 }
-                // The message was deleted, or it cannot change any more. Those behind it go too, so that the order
-                // stays.
+                // The message was deleted, or can no longer change. Later ones are deleted too, to keep the order.
                 Err(CallError::Gone(_)) if !self.noting => self.keep(n).await?,
                 Err(CallError::Wait(wait))
                     if finished && !self.noting && self.messages.posts_sooner(wait) =>
                 {
-                    tracing::debug!(?wait, "sending the answer anew: changes of messages have to wait");
+                    tracing::debug!(?wait, "sending the answer as a new message: edits have to wait");
                     self.keep(n).await?;
                 }
-                // The last words are worth another message; the half ones that it cannot change go.
+                // The final text is worth a new message. The partial one, which cannot be changed, is deleted.
                 Err(CallError::Refused(why)) if finished && round == 0 && !self.noting => {
-                    tracing::warn!(why, "failed to finish message; sending the answer anew");
+                    tracing::warn!(why, "failed to finish message; sending the answer as a new message");
                     self.keep(n).await?;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(SendError::Refused("the message vanishes as soon as it is sent".to_owned()))
+        Err(SendError::Refused("the message disappears as soon as it is sent".to_owned()))
     }
 
-    /// Changes part `n`, which is there. The record is kept first if the change requires it.
+    /// Edits part `n`, which was sent. Saves the record first if the edit requires it.
     async fn change(&mut self, n: usize, page: &M::Page) -> Result<(), CallError> {
         for _ in 0..KEEPS {
             let Some(mut sent) = self.record.part(n).cloned() else {
-                return Err(CallError::Gone("the message is not there".to_owned()));
+                return Err(CallError::Gone("the message does not exist".to_owned()));
             };
             let edited = self.messages.edit(&mut sent, page).await;
             self.now_is_sent(n, sent);
@@ -372,10 +372,10 @@ impl<M: PlatformMessages> PlatformReply<M> {
             let unsaved = |error: SendError| -> CallError { CallError::Unconnected(error.to_string()) };
             self.save().await.map_err(unsaved)?;
         }
-        Err(CallError::Unconnected("the message wants too much to be kept".to_owned()))
+        Err(CallError::Unconnected("the message required too many saves".to_owned()))
     }
 
-    /// Sends part `n`, unless it is found to be there.
+    /// Sends part `n`, unless it is found on the platform.
     async fn post(&mut self, n: usize, page: &M::Page) -> Result<(), SendError> {
         let _turn: Option<KeyedLock> = self.messages.lock_chat().await;
         if let Some(sent) = self.find(n).await? {
@@ -383,10 +383,10 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
         let intent = self.intend(n).await?;
         match self.messages.post(&intent, page).await {
-            // A message that was there already shows its first content.
+            // A message that already existed shows its original content.
             Ok(sent) => self.sent(n, sent, (!intent.again).then(|| page.clone())).await,
             Err(error) => {
-                // A message that was perhaps sent before is perhaps there, whatever the result of this try.
+                // If an earlier attempt may have sent the message, it may exist even if this one failed without effect.
                 if !error.may_be_done() && !intent.again {
                     self.record.parts.truncate(n);
                     self.unsaved = true;
@@ -424,7 +424,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         self.save().await
     }
 
-    /// Updates the record of a sent message, which may change with an edit.
+    /// Updates the record of a sent message, which an edit may change.
     fn now_is_sent(&mut self, n: usize, sent: M::Ref) {
         if let Some(RecordPart::Sent(known)) = self.record.parts.get_mut(n)
             && *known != sent
@@ -444,7 +444,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
     }
 
-    /// Looks for a part that was perhaps sent. Needs the turn.
+    /// Looks for a part that may have been sent. The caller holds the chat's lock.
     async fn find(&mut self, n: usize) -> Result<Option<M::Ref>, SendError> {
         let Some(intent) = self.record.intended(n).cloned() else { return Ok(None) };
         let intent = SendIntent { n, ..intent };
@@ -452,7 +452,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         self.messages.find(&intent, &history).await
     }
 
-    /// Brings the store up to the record.
+    /// Stores the record if it has changed.
     async fn save(&mut self) -> Result<(), SendError> {
         let memo = self.messages.platform_state();
         self.unsaved |= memo != self.record.platform_state;

@@ -1,4 +1,4 @@
-//! Slack: direct messages, channels and threads, by Socket Mode or by posted events.
+//! Slack: direct messages, channels and threads, over Socket Mode or by posted events.
 //!
 //! Deliberately absent: access decisions (made in one place for all platforms), and the content of replies.
 
@@ -10,7 +10,8 @@ mod decode;
 mod doctor;
 mod download;
 mod event_handler;
-mod failure;
+mod facts;
+mod form;
 mod listen;
 mod messages;
 mod page;
@@ -34,7 +35,7 @@ use client::SlackClient;
 use event_handler::SlackEventHandler;
 use messages::SlackMessages;
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     path::Path,
     sync::{Arc, atomic::AtomicI64},
@@ -48,26 +49,26 @@ pub const API_URL: &str = "https://slack.com/api";
 /// Reaction on a message that was seen.
 const SEEN: &str = "eyes";
 
-/// One app in one workspace.
+/// Configuration of an app in one workspace.
 #[derive(Clone, Debug)]
 pub struct SlackConfig {
-    /// The account's name: its key under `channels:`.
+    /// Name of the bot: its key under `channels:`.
     pub account: String,
     /// The bot's token, `xoxb-`.
     pub bot_token: SecretString,
     /// Base URL of the API; [`API_URL`] unless a proxy replaces it.
     pub api_url: Url,
-    /// How events come.
+    /// How events are delivered.
     pub delivery: SlackEventMode,
-    /// Whether a message in a channel has to name the bot, or be in a thread where it speaks.
+    /// Whether a message in a channel has to mention the bot, or be in a thread where the bot has spoken.
     pub require_mention: bool,
     /// The bot's user id from the configuration; Slack reports it as well.
     pub bot_user_id: Option<String>,
-    /// The commands that are typed with a slash.
+    /// Slash commands.
     pub commands: Vec<ChatCommand>,
 }
 
-/// How events come.
+/// How events are delivered.
 #[derive(Clone, Debug)]
 pub enum SlackEventMode {
     /// Over a connection that the bot opens.
@@ -77,7 +78,7 @@ pub enum SlackEventMode {
     },
     /// Slack posts them.
     Http {
-        /// By which a post is known to be Slack's.
+        /// Secret for verifying that a post is Slack's.
         signing_secret: SecretString,
     },
 }
@@ -86,14 +87,14 @@ pub enum SlackEventMode {
 pub struct SlackChannel {
     config: SlackConfig,
     handler: SlackEventHandler,
-    /// When it was made, in milliseconds since 1970.
+    /// Creation time of this channel, in milliseconds since 1970.
     made: i64,
-    /// Up to when everything was heard, in milliseconds since 1970; 0 for never.
+    /// Time up to which all messages were received, in milliseconds since 1970; 0 if never.
     heard: AtomicI64,
 }
 
 impl SlackChannel {
-    /// Lets it know who it is without asking.
+    /// Sets the bot's identity, so that it need not be requested.
     #[cfg(feature = "fuzzing")]
     pub(crate) fn with_identity(self) -> Self {
         let [user, bot, team] = ["U1", "B1", "T1"].map(str::to_owned);
@@ -101,11 +102,11 @@ impl SlackChannel {
         self
     }
 
-    /// Makes the channel; nothing is sent before it listens or replies.
+    /// Creates the channel. Nothing is sent before it listens or replies.
     ///
     /// # Errors
     ///
-    /// If the configuration cannot work. The text says why and holds no secret.
+    /// If the configuration is invalid. The error says why and contains no secrets.
     pub fn new(config: SlackConfig) -> Result<Self, ChannelError> {
         check(&config)?;
         let app_token = match &config.delivery {
@@ -132,7 +133,7 @@ fn check(config: &SlackConfig) -> Result<(), ChannelError> {
         !token.is_empty() && token.chars().all(|c| c.is_ascii_graphic())
     };
     if !fits(&config.bot_token) {
-        return wrong("the bot token is empty or has characters that no token has");
+        return wrong("the bot token is empty or contains invalid characters");
     }
     check_base_url("api_url", &config.api_url)?;
     match &config.delivery {
@@ -140,7 +141,7 @@ fn check(config: &SlackConfig) -> Result<(), ChannelError> {
             wrong("Socket Mode needs an app_token (xapp-)")
         }
         SlackEventMode::Http { signing_secret } if !fits(signing_secret) => {
-            wrong("posted events need the signing_secret: without it anybody could post")
+            wrong("`event_delivery: http` needs a signing_secret: without it, anyone could post events")
         }
         SlackEventMode::Socket { .. } | SlackEventMode::Http { .. } => Ok(()),
     }
@@ -148,14 +149,10 @@ fn check(config: &SlackConfig) -> Result<(), ChannelError> {
 
 impl PlatformAccount for SlackChannel {
     const TYPE: &'static str = "slack";
-    const CAPABILITIES: Capabilities = SlackMessages::CAPABILITIES;
+    const CAPABILITIES: Capabilities = facts::CAPABILITIES;
 
-    fn account(&self) -> &str {
-        &self.config.account
-    }
-
-    fn health(&self) -> &HealthCell {
-        &self.handler.health
+    fn bot(&self) -> (&str, &HealthCell) {
+        (&self.config.account, &self.handler.health)
     }
 
     fn threads(&self) -> bool {
@@ -179,8 +176,13 @@ impl PlatformAccount for SlackChannel {
         SlackMessages::new(Arc::clone(&self.handler.state), target)
     }
 
+    fn lasting_hint(&self, hint: &Value) -> Option<Value> {
+        // The response URL of a slash command expires.
+        Some(json!({"team": hint["team"]}))
+    }
+
     async fn acknowledge(&self, address: &Address, message: &str) -> Result<(), SendError> {
-        // A slash command has no message.
+        // A slash command has no message to react to.
         if !message.starts_with(|c: char| c.is_ascii_digit()) {
             return Ok(());
         }

@@ -1,7 +1,7 @@
-//! One WebSocket to a platform: connected within a bound, frames of bounded size, pings, and a watchdog that
-//! takes a peer which says nothing for dead.
+//! One WebSocket to a platform, with timeouts, a size limit for messages, pings, and a watchdog that detects a silent
+//! peer.
 //!
-//! Deliberately absent: any platform's protocol, and connecting again (see [`crate::supervise`]).
+//! Deliberately absent: any platform's protocol, and reconnecting (see [`crate::supervise`]).
 
 use crate::clock;
 use futures_util::{SinkExt, StreamExt};
@@ -18,22 +18,22 @@ use tokio_tungstenite::{
 use tracing::{instrument::WithSubscriber, subscriber::NoSubscriber};
 use url::Url;
 
-/// How long it may take to connect.
+/// Timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(15);
-/// How long a frame may take on its way out.
+/// Timeout for sending a frame.
 const SEND: Duration = Duration::from_secs(15);
-/// How long sending the close frame may take. The peer's answer to it is not awaited: some never close.
+/// Timeout for sending the close frame. The peer's answer is not awaited, because some peers never send one.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum size of a message, in bytes. Platforms' events have some hundred kilobytes, and a few have
-/// megabytes; one that is not taken ends the connection, and comes again over the next.
+/// Maximum size of a message, in bytes. Events have a few hundred kilobytes, rarely several megabytes. A larger message
+/// ends the connection, and is redelivered over the next one.
 const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Keep-alive settings of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keepalive {
-    /// How often the peer is pinged.
+    /// Interval of pings.
     pub(crate) ping: Duration,
-    /// Timeout after which a silent peer is dead: it has not sent even a pong.
+    /// How long the peer may be silent, without even a pong, before it counts as dead.
     pub(crate) idle: Duration,
 }
 
@@ -42,23 +42,23 @@ pub(crate) struct Socket {
     stream: WebSocketStream<MaybeTlsStream<HostStream>>,
     pulse: Keepalive,
     next_ping: Instant,
-    heard: Instant,
-    /// The same by the clock, which continues while this machine sleeps, in milliseconds since 1970.
+    last_activity: Instant,
+    /// `last_activity` by the system clock, which continues while the machine sleeps, in milliseconds since 1970.
     heard_at: i64,
 }
 
 /// A frame from the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SocketFrame {
-    /// Text.
+    /// A text frame.
     Text(String),
-    /// Bytes.
+    /// A binary frame.
     Binary(Vec<u8>),
-    /// Goodbye: code and reason.
+    /// A close frame: code and reason.
     Close(Option<(u16, String)>),
 }
 
-/// Why there is no connection, without the URL, which contains secrets.
+/// Why there is no connection. Does not contain the URL, which contains secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SocketError {
     /// The handshake was refused.
@@ -66,19 +66,19 @@ pub(crate) enum SocketError {
     Refused {
         /// The HTTP status.
         status: u16,
-        /// The headers that the platform answered, for its own codes.
+        /// Response headers, which may contain the platform's own codes.
         headers: Vec<(String, String)>,
     },
-    /// It did not come about, or it broke.
+    /// Connecting failed, or the connection broke.
     #[error("{0}")]
     Lost(String),
-    /// The peer said nothing for too long.
+    /// The peer was silent for too long.
     #[error("the connection went silent")]
     Silent,
 }
 
 impl Socket {
-    /// Connects to a `ws` or `wss` URL, by the proxy that the environment names for it.
+    /// Connects to a `ws` or `wss` URL, through the proxy that the environment configures for it.
     pub(crate) async fn connect(url: &str, pulse: Keepalive) -> Result<Self, SocketError> {
         Self::connect_by(&ProxySettings::in_force(), url, pulse).await
     }
@@ -90,24 +90,24 @@ impl Socket {
         let tls = pudu_net::tls().map(|tls| Connector::Rustls(Arc::new(tls)));
         let connect = async {
             let stream = connect_to_host(rules, url).await?;
-            // At the finest level libraries log addresses and frames, which contain secrets.
+            // At the most verbose level, libraries log URLs and frames, which contain secrets.
             let handshake = client_async_tls_with_config(url, stream, Some(config), tls);
             handshake.with_subscriber(NoSubscriber::new()).await.map_err(refused)
         };
         let connected = timeout(CONNECT, connect).await;
-        let (stream, _) = connected.map_err(|_| lost("no connection in time"))??;
+        let (stream, _) = connected.map_err(|_| lost("connecting timed out"))??;
         let now = Instant::now();
-        Ok(Self { stream, pulse, next_ping: now + pulse.ping, heard: now, heard_at: clock::now() })
+        Ok(Self { stream, pulse, next_ping: now + pulse.ping, last_activity: now, heard_at: clock::now() })
     }
 
-    /// Waits for the peer's next frame. Cancelling it loses nothing.
+    /// Waits for the peer's next frame. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<SocketFrame, SocketError> {
         loop {
-            let dead = self.heard + self.pulse.idle;
+            let dead = self.last_activity + self.pulse.idle;
             tokio::select! {
                 biased;
                 message = self.stream.next().with_subscriber(NoSubscriber::new()) => {
-                    self.heard = Instant::now();
+                    self.last_activity = Instant::now();
                     if let Some(Ok(_)) = message {
                         self.heard_at = clock::now();
                     }
@@ -132,7 +132,7 @@ impl Socket {
         }
     }
 
-    /// Returns when the peer said something last, be it a pong, in milliseconds since 1970.
+    /// Returns when the peer last sent anything, including a pong, in milliseconds since 1970.
     pub(crate) fn last_received_at(&self) -> i64 {
         self.heard_at
     }
@@ -150,7 +150,7 @@ impl Socket {
     /// Closes the connection, so that the platform sends no more events here.
     pub(crate) async fn close(mut self) {
         let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
-        // A peer that is gone needs no goodbye.
+        // An error only means that the peer is already gone.
         timeout(CLOSE_TIMEOUT, self.stream.close(Some(frame)).with_subscriber(NoSubscriber::new()))
             .await
             .ok();
@@ -160,14 +160,14 @@ impl Socket {
         match timeout(SEND, self.stream.send(message).with_subscriber(NoSubscriber::new())).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(lost(describe(&error))),
-            Err(_) => Err(lost("the peer takes nothing any more")),
+            Err(_) => Err(lost("the peer no longer accepts data")),
         }
     }
 }
 
 /// Connects to the host of a URL.
 async fn connect_to_host(rules: &ProxySettings, url: &str) -> Result<HostStream, SocketError> {
-    let unfit = || lost("the address is not one of a WebSocket");
+    let unfit = || lost("the URL is not a WebSocket URL");
     let url = Url::parse(url).map_err(|_| unfit())?;
     let (host, port) = url.host_str().zip(url.port_or_known_default()).ok_or_else(unfit)?;
     let connected = rules.connect(host, port, url.scheme() == "wss").await;
@@ -189,10 +189,10 @@ fn refused(error: tungstenite::Error) -> SocketError {
     }
 }
 
-/// Describes an error without parts of the URL that it may quote.
+/// Describes an error, without the parts of the URL that it may quote.
 fn describe(error: &tungstenite::Error) -> String {
     match error {
-        tungstenite::Error::Url(_) => "the address is not one of a WebSocket".to_owned(),
+        tungstenite::Error::Url(_) => "the URL is not a WebSocket URL".to_owned(),
         tungstenite::Error::Capacity(_) => "a message is too large".to_owned(),
         other => other.to_string(),
     }

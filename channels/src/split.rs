@@ -1,10 +1,10 @@
 //! Splits a long reply into messages.
 //!
-//! Each cut depends only on the text before it and the few characters behind it, so the parts of a text that only grows
-//! stay as they were: a full message is never edited again. A cut is made at the last paragraph, else line, else word
-//! in the second half of the part that fits, else between two characters that do not form one visible character. Tables
-//! move to the next message whole; one that does not fit there is cut between rows and its header repeated. Marks that
-//! a cut goes through end before it and begin again.
+//! Each cut depends only on the text before it and the few characters after it, so that the parts of a growing text
+//! stay the same: a full message is never edited again. A cut is made at the end of a paragraph, or else of a line, or
+//! else of a word: the last one in the second half of the part that fits. Otherwise it is made between two graphemes.
+//! Tables move to the next message as a whole; one that does not fit there is cut between rows, and its header is
+//! repeated. Styles that span a cut end before it and begin again after it.
 
 use crate::render::{Rich, Span, Style};
 use unicode_segmentation::GraphemeCursor;
@@ -21,7 +21,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Counts a text.
+    /// Returns the length of a text in this unit.
     #[must_use]
     pub fn len(self, text: &str) -> usize {
         match self {
@@ -31,7 +31,7 @@ impl Unit {
         }
     }
 
-    /// Returns how many bytes at the start of a text count at most `max`, whole characters.
+    /// Returns the length in bytes of the longest prefix of a text that has at most `max` units.
     fn fit(self, text: &str, max: usize) -> usize {
         let mut left = max;
         for (at, c) in text.char_indices() {
@@ -47,18 +47,18 @@ impl Unit {
     }
 }
 
-/// How much a message holds.
+/// Maximum length of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// The unit that is counted.
+    /// The unit.
     pub unit: Unit,
     /// Maximum number of units; at least 8, so that any character fits.
     pub max: usize,
-    /// Width of a line in fixed-width characters, on the small screens where the platform is read.
+    /// Width of a line on small screens, in fixed-width characters.
     pub columns: usize,
 }
 
-/// Splits a text into parts of at most `limit`, without blank parts.
+/// Splits a text into parts of at most `limit`. No part is blank.
 #[must_use]
 pub fn split(rich: &Rich, limit: Limit) -> Vec<Rich> {
     let solid = rich.spans.iter().filter(|span| span.style.is_block_code()).collect();
@@ -79,12 +79,12 @@ pub fn split(rich: &Rich, limit: Limit) -> Vec<Rich> {
 struct Cutter<'a> {
     rich: &'a Rich,
     limit: Limit,
-    /// Blocks in which white space counts, in order.
+    /// Blocks with significant white space, in order.
     solid: Vec<&'a Span>,
 }
 
 impl Cutter<'_> {
-    /// Returns where the part that begins at `start` ends.
+    /// Returns the end of the part that begins at `start`.
     fn end(&self, start: usize) -> usize {
         let rest = self.rich.part(start..self.rich.text.len());
         let fits = self.limit.unit.fit(rest, self.room(start));
@@ -98,7 +98,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Returns the header that the part which begins at `start` repeats; none if it would take half of the limit.
+    /// Returns the header to repeat in the part that begins at `start`; none if it would take half of the limit.
     fn header(&self, start: usize) -> &str {
         let header = self.rich.header_at(start).unwrap_or_default();
         if self.limit.unit.len(header) > self.limit.max / 2 { "" } else { header }
@@ -110,7 +110,7 @@ impl Cutter<'_> {
 
     /// Returns the best cut at or before `most`.
     fn cut(&self, start: usize, most: usize) -> usize {
-        // Before the middle a cut would leave a message that looks cut off for no reason.
+        // A cut before the middle would leave a message that looks truncated for no reason.
         let middle = start + (most - start) / 2;
         let last = |wanted: fn(&Self, usize) -> bool| {
             let window = self.rich.part(start..self.after(most));
@@ -123,7 +123,7 @@ impl Cutter<'_> {
             .unwrap_or_else(|| self.grapheme(start, most))
     }
 
-    /// Returns the place behind the character at `at`, so that a break right behind a full part is seen.
+    /// Returns the position after the character at `at`, so that a break right after a full part is found.
     fn after(&self, at: usize) -> usize {
         at + self.rich.part(at..self.rich.text.len()).chars().next().map_or(0, char::len_utf8)
     }
@@ -140,7 +140,7 @@ impl Cutter<'_> {
         self.rich.part(at..self.rich.text.len()).starts_with(char::is_whitespace)
     }
 
-    /// Returns the last border between graphemes at or before `most`, or `most` within a giant one.
+    /// Returns the last grapheme boundary at or before `most`, or `most` within a huge grapheme.
     fn grapheme(&self, start: usize, most: usize) -> usize {
         let text = &self.rich.text;
         let mut cursor = GraphemeCursor::new(most, text.len(), true);
@@ -151,13 +151,13 @@ impl Cutter<'_> {
         if before > start { before } else { most }
     }
 
-    /// Returns the block around `at` in which white space counts: `at` is behind its first character.
+    /// Returns the block with significant white space around `at`. `at` is after the block's first character.
     fn block(&self, at: usize) -> Option<&Span> {
         let next = self.solid.partition_point(|span| span.range.end <= at);
         self.solid.get(next).copied().filter(|span| span.range.start < at)
     }
 
-    /// Returns where the next part begins: white space at a cut is not shown, but the indent of code is.
+    /// Returns where the next part begins. White space at a cut is dropped, except the indent of code.
     fn skip(&self, from: usize) -> usize {
         if self.block(from).is_some() {
             return from + usize::from(self.ends_line(from));
@@ -169,7 +169,7 @@ impl Cutter<'_> {
         at
     }
 
-    /// Returns `end` without white space before it that is not part of code.
+    /// Returns `end` moved before trailing white space that is not part of code.
     fn trim(&self, start: usize, end: usize) -> usize {
         let words = start + self.rich.part(start..end).trim_end().len();
         let code = self.solid.iter().rev().find(|span| span.range.start < end && span.range.end > words);

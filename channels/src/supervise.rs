@@ -1,34 +1,40 @@
-//! Keeps one account connected: tries again with growing, jittered pauses, reports its health, and gives up only for a
-//! failure that a person has to fix.
+//! Keeps one bot connected: reconnects with growing, jittered delays, reports its health, and gives up only on a
+//! failure that the operator has to fix.
 
-use crate::{ChannelError, HealthCell, HealthState};
+use crate::{ChannelError, HealthCell, HealthState, socket::SocketError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// First delay before connecting again.
+/// First delay before reconnecting.
 const MIN_RECONNECT_DELAY: Duration = Duration::from_secs(1);
-/// Maximum delay between attempts, unless the platform asks for a longer one: when it is well again, people do not wait
-/// longer than this and the time to connect.
+/// Maximum delay between attempts, unless the platform asks for a longer one. After a recovery, users wait no longer
+/// than this plus the time to connect.
 const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(6);
-/// Duration after which a connection was good, as is one that brought an event: the pauses start over.
+/// A connection counts as good if it lasts this long or receives an event. The delays then start over.
 const GOOD: Duration = Duration::from_secs(60);
 
 /// How a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionEnd {
-    /// The platform asks to reconnect, or a new connection has taken over: at once.
+    /// Reconnect at once: the platform asks for it, or a new connection has taken over.
     Renew,
-    /// It broke or did not come about; why, without secrets.
+    /// The connection broke or could not be established, for this reason, without secrets.
     Lost(String),
     /// The platform asks to wait for this duration.
     Later(String, Duration),
-    /// Trying again does not help.
+    /// Permanent failure.
     Fatal(ChannelError),
 }
 
-/// Connects again and again until `stop`. `connect` lives as long as its connection does, calls [`HealthCell::ready`]
-/// once events flow, and ends on its own when `stop` is cancelled.
+impl From<SocketError> for ConnectionEnd {
+    fn from(error: SocketError) -> Self {
+        Self::Lost(error.to_string())
+    }
+}
+
+/// Reconnects until `stop`. `connect` runs as long as its connection, calls [`HealthCell::ready`] once events flow, and
+/// ends on its own when `stop` is cancelled.
 pub(crate) async fn supervise<F>(
     health: &HealthCell,
     stop: &CancellationToken,
@@ -74,7 +80,7 @@ where
     result
 }
 
-/// Pauses that grow from one try to the next.
+/// Delays that grow from one attempt to the next.
 #[derive(Debug, Default)]
 struct ReconnectDelays {
     tries: u32,
@@ -82,14 +88,15 @@ struct ReconnectDelays {
 }
 
 impl ReconnectDelays {
-    /// Returns between half of and the whole pause, so that many that were cut at once do not come at once.
+    /// Returns a random delay between half and all of the current one, so that many lost connections are not reopened
+    /// simultaneously.
     fn next(&mut self) -> Duration {
         let whole = MIN_RECONNECT_DELAY.saturating_mul(1 << self.tries.min(10)).min(MAX_RECONNECT_DELAY);
         self.tries += 1;
         whole.mul_f64(0.5 + fastrand::f64() / 2.0)
     }
 
-    /// The first renewal is at once; a platform that asks for one again and again gets pauses.
+    /// Returns the delay after a renewal: none for the first, growing ones for frequent renewals.
     fn after_renewal(&mut self) -> Duration {
         self.renewals += 1;
         if self.renewals > 1 { self.next() } else { Duration::ZERO }
@@ -101,8 +108,8 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// Connects with these ends, one after the other, and returns the start times of the tries, the result and the
-    /// health.
+    /// Runs connections that end like this, one after another. Returns the start times of the attempts, the result and
+    /// the health.
     async fn tried(ends: Vec<(u64, ConnectionEnd)>) -> (Vec<u64>, Result<(), ChannelError>, HealthState) {
         let (health, stop) = (HealthCell::default(), CancellationToken::new());
         let (start, ends, times) = (Instant::now(), Mutex::new(ends.into_iter()), Mutex::new(Vec::new()));
@@ -128,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pauses_grow_and_begin_anew_after_a_good_connection() {
+    async fn delays_grow_and_start_over_after_a_good_connection() {
         let (times, result, state) = tried(vec![lost(0), lost(0), lost(0), lost(3600), lost(0)]).await;
         assert_eq!((result, state), (Ok(()), HealthState::Stopped));
         let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -137,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_renewal_is_at_once_and_a_wish_to_wait_is_kept() {
+    async fn a_renewal_is_immediate_and_a_requested_wait_is_respected() {
         let ends = vec![
             (7200, ConnectionEnd::Renew),
             (0, ConnectionEnd::Later("busy".into(), Duration::from_secs(90))),
@@ -147,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_needs_a_hand_ends_it_with_a_clear_word() {
+    async fn a_permanent_failure_ends_with_a_clear_error() {
         let auth = ChannelError::Auth("invalid_auth".into());
         let (times, result, state) = tried(vec![lost(0), (0, ConnectionEnd::Fatal(auth.clone()))]).await;
         assert_eq!((times.len(), result, state), (2, Err(auth), HealthState::AuthFailed));

@@ -1,4 +1,4 @@
-//! Telegram: private chats, groups and forum topics, by long polling or webhook.
+//! Telegram: private chats, groups and forum topics, over long polling or a webhook.
 //!
 //! Deliberately absent: access decisions (made in one place for all platforms), and the content of replies.
 
@@ -10,7 +10,7 @@ mod client;
 mod decode;
 mod doctor;
 mod download;
-mod failure;
+mod facts;
 mod listen;
 #[cfg(test)]
 mod loopback;
@@ -47,35 +47,35 @@ use wire::TelegramIdentity;
 /// URL of Telegram's API.
 pub const API_URL: &str = "https://api.telegram.org";
 
-/// One bot.
+/// Configuration of a bot.
 #[derive(Clone, Debug)]
 pub struct TelegramConfig {
-    /// The account's name: its key under `channels:`.
+    /// Name of the bot: its key under `channels:`.
     pub account: String,
     /// The bot's token.
     pub token: SecretString,
-    /// Base URL of the API; [`API_URL`] unless a proxy or an own server replaces it.
+    /// Base URL of the API; [`API_URL`] unless a proxy or a self-hosted server replaces it.
     pub api_url: Url,
-    /// How updates come.
+    /// How updates are delivered.
     pub mode: TelegramUpdateMode,
     /// Whether a message in a group has to address the bot.
     pub require_mention: bool,
-    /// Whether the account keeps messages of groups that do not address the bot.
+    /// Whether the bot stores group messages that do not address it.
     pub reads_groups: bool,
-    /// The commands for Telegram's menu.
+    /// Commands for Telegram's menu.
     pub commands: Vec<ChatCommand>,
 }
 
-/// How updates come.
+/// How updates are delivered.
 #[derive(Clone, Debug)]
 pub enum TelegramUpdateMode {
-    /// The bot asks for them.
+    /// The bot polls for them.
     Polling,
     /// Telegram posts them.
     Webhook {
         /// The webhook's public URL.
         url: Url,
-        /// Secret that proves a post to be Telegram's: 1 to 256 letters, digits, `_` and `-`.
+        /// Secret that proves that a post is Telegram's: 1 to 256 letters, digits, `_` and `-`.
         secret_token: SecretString,
     },
 }
@@ -90,11 +90,11 @@ pub struct TelegramChannel {
 }
 
 impl TelegramChannel {
-    /// Makes the channel; nothing is sent before it listens or replies.
+    /// Creates the channel. Nothing is sent before it listens or replies.
     ///
     /// # Errors
     ///
-    /// If the configuration cannot work. The text says why and holds no secret.
+    /// If the configuration is invalid. The error says why and contains no secrets.
     pub fn new(config: TelegramConfig) -> Result<Self, ChannelError> {
         check(&config)?;
         let client = TelegramClient::new(config.token.clone(), config.api_url.clone());
@@ -108,7 +108,7 @@ impl TelegramChannel {
         Ok(Self { config, client, state, me: Arc::default(), health: HealthCell::default() })
     }
 
-    /// Lets it know who it is without asking.
+    /// Sets the bot's identity, so that it need not be requested.
     #[cfg(feature = "fuzzing")]
     pub(crate) fn with_identity(self) -> Self {
         self.me.set(TelegramIdentity { id: 1, username: "pudu_bot".to_owned() }).ok();
@@ -116,7 +116,7 @@ impl TelegramChannel {
     }
 
     fn chat_client(&self, address: &Address, private: bool) -> TelegramChatClient {
-        // No chat has the number 0: Telegram says so where an address is not one of its own.
+        // No chat has the id 0, so Telegram refuses an invalid address.
         TelegramChatClient::new(self.state.clone(), address.chat.parse().unwrap_or(0), private)
     }
 }
@@ -126,7 +126,7 @@ fn check(config: &TelegramConfig) -> Result<(), ChannelError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let token = config.token.expose_secret();
     if token.is_empty() || !token.chars().all(|c| fits(c) || c == ':') {
-        return wrong("the bot token is empty or has characters that no token has: copy it from @BotFather");
+        return wrong("the bot token is empty or contains invalid characters: copy it from @BotFather");
     }
     check_base_url("api_url", &config.api_url)?;
     if let TelegramUpdateMode::Webhook { secret_token, .. } = &config.mode {
@@ -140,14 +140,10 @@ fn check(config: &TelegramConfig) -> Result<(), ChannelError> {
 
 impl PlatformAccount for TelegramChannel {
     const TYPE: &'static str = "telegram";
-    const CAPABILITIES: Capabilities = TelegramMessages::CAPABILITIES;
+    const CAPABILITIES: Capabilities = facts::CAPABILITIES;
 
-    fn account(&self) -> &str {
-        &self.config.account
-    }
-
-    fn health(&self) -> &HealthCell {
-        &self.health
+    fn bot(&self) -> (&str, &HealthCell) {
+        (&self.config.account, &self.health)
     }
 
     async fn run(&self, sink: &dyn EventSink, stop: CancellationToken) -> Result<(), ChannelError> {
@@ -180,14 +176,14 @@ impl PlatformAccount for TelegramChannel {
     }
 
     async fn acknowledge(&self, address: &Address, message: &str) -> Result<(), SendError> {
-        let id = message.parse().map_err(|_| SendError::Refused("there is no such message".to_owned()))?;
+        let id = message.parse().map_err(|_| SendError::Refused("the message does not exist".to_owned()))?;
         self.chat_client(address, false).call(&api::TelegramCall::Seen { id }).await?;
         Ok(())
     }
 
-    /// A bot may delete any message of a private chat.
+    /// Deletes the message: a bot may delete any message of a private chat.
     async fn forget(&self, address: &Address, message: &str) -> Result<bool, SendError> {
-        let id = message.parse().map_err(|_| SendError::Refused("there is no such message".to_owned()))?;
+        let id = message.parse().map_err(|_| SendError::Refused("the message does not exist".to_owned()))?;
         self.chat_client(address, true).call(&api::TelegramCall::Delete { id }).await?;
         Ok(true)
     }

@@ -1,18 +1,18 @@
-//! Events that a platform posts by HTTP: judged, decoded and kept by the channel, carried by the HTTP server.
+//! Events posted by a platform over HTTP. The HTTP server receives them; the channel verifies, decodes and stores them.
 //!
-//! The server limits the size of a body, its minimum speed, and the number of failures.
+//! The server limits the size of the body, the duration of its transfer, and the number of failures.
 
 use crate::{AcceptError, BoxFuture, EventSink};
 use pudu_net::reqwest::header::HeaderMap;
 use serde_json::Value;
 
-/// Receives a platform's posts for one account.
+/// Receives a platform's posts for one bot.
 pub trait Webhook: Send + Sync {
-    /// Judges from the headers alone who sent a post, before its body is read.
+    /// Determines from the headers alone who may have sent a post, before its body is read.
     fn glance(&self, headers: &HeaderMap) -> Glance;
 
-    /// Checks that a post is the platform's, keeps its content, and returns the answer. The secret or signature is
-    /// checked before any part of the body is looked at.
+    /// Verifies that a post is the platform's, stores its content, and returns the response. The secret or signature is
+    /// checked before any part of the body is interpreted.
     fn handle<'a>(
         &'a self,
         post: WebhookRequest<'a>,
@@ -20,14 +20,14 @@ pub trait Webhook: Send + Sync {
     ) -> BoxFuture<'a, WebhookResponse>;
 }
 
-/// Result of looking at a post's headers.
+/// Result of checking a post's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Glance {
-    /// They prove that it is the platform's.
+    /// The headers prove that the post is the platform's.
     Proven,
-    /// Only with the body it can be known.
+    /// The body is needed to decide.
     Open,
-    /// It is not the platform's.
+    /// The post is not the platform's.
     Foreign,
 }
 
@@ -36,33 +36,33 @@ pub enum Glance {
 pub struct WebhookRequest<'a> {
     /// The headers.
     pub headers: &'a HeaderMap,
-    /// The body, byte for byte: signatures are made over it.
+    /// The raw body, which signatures cover.
     pub body: &'a [u8],
 }
 
 impl<'a> WebhookRequest<'a> {
-    /// Returns a header's bytes; nothing for one that is not there.
+    /// Returns a header's bytes; empty if the header is missing.
     #[must_use]
     pub fn header(&self, name: &str) -> &'a [u8] {
         header(self.headers, name)
     }
 }
 
-/// Returns a header's bytes; nothing for one that is not there.
+/// Returns a header's bytes; empty if the header is missing.
 pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a [u8] {
     headers.get(name).map(|value| value.as_bytes()).unwrap_or_default()
 }
 
-/// Answer to a post.
+/// Response to a post.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WebhookResponse {
-    /// 200, with JSON if the platform expects an answer. The post is kept, or does not concern the bot.
+    /// 200, with JSON if the platform expects content. The post was stored, or does not concern the bot.
     Taken(Option<Value>),
-    /// 401: it is not the platform's.
+    /// 401: the post is not the platform's.
     Forbidden,
-    /// 400: it cannot be read.
+    /// 400: the post cannot be decoded.
     Garbled,
-    /// 503, so that the platform posts it again: it could not be kept, or came too early.
+    /// 503, so that the platform posts it again: it could not be stored, or arrived before the bot was ready.
     Later,
 }
 

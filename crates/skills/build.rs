@@ -1,4 +1,4 @@
-//! Rebuilds when a file is added to the shipped skills: the embedding macro only tracks the files that it knew.
+//! Triggers a rebuild when a file is added to the shipped skills. The embedding macro tracks only known files.
 
 fn main() {
     println!("cargo::rerun-if-changed=../../skills/public");

@@ -1,22 +1,16 @@
-//! `pudu user` and `pudu token`: login accounts for the HTTP API, and tokens for programs. The commands go to the
-//! daemon of this folder, or run in this process if there is none.
+//! `pudu user` and `pudu token`: login accounts for the HTTP API, and tokens for programs.
 
-use super::{remote, run, typed};
-use anyhow::{Context, Result, anyhow};
+use super::{remote::ApiRequest, typed};
+use anyhow::{Context, Result, bail};
 use clap::Subcommand;
-use pudu_client::{
-    base::UserId,
-    net::reqwest::Method,
-    store::{ApiToken, Claim, Db, UserAccount},
-};
-use pudu_config::{Start, UnpairedPeople};
-use pudu_daemon::{self as daemon, store};
-use pudu_kit::home::{self, Home};
-use pudu_people::{
-    accounts::{self, TokenOrder},
-    passwords::Passwords,
-};
+use pudu_config::Start;
+use pudu_kit::home;
+use pudu_net::reqwest::Method;
+use pudu_people::accounts;
 use serde_json::{Value, json};
+
+/// Output of `pudu user list` without accounts.
+const NO_ACCOUNTS: &str = "There are no accounts yet; create one with `pudu user add EMAIL --admin`.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum UserCommand {
@@ -77,194 +71,97 @@ pub(super) enum TokenCommand {
     },
     /// Revoke a token immediately.
     Revoke {
-        /// ID of the token, from `pudu token list`.
-        id: String,
+        /// ID or name of the token, from `pudu token list`.
+        token: String,
     },
 }
 
 /// Runs `pudu user`.
 pub(super) async fn user(start: &Start, command: &UserCommand) -> Result<String> {
-    let desk = AccountDesk::open(start).await?;
-    let done = desk.user(start, command).await;
-    desk.close().await;
-    done
+    Ok(match command {
+        UserCommand::Add { email, admin } => {
+            let password = typed::new_password()?;
+            let body = json!({ "email": email, "password": typed::expose(&password), "admin": admin });
+            ApiRequest::change(Method::POST, &["accounts"]).body(body).send(start).await?;
+            let role = if *admin { "an administrator" } else { "a user" };
+            format!("{email} can sign in as {role}.")
+        }
+        UserCommand::List { json } => {
+            let all = list(start, "accounts").await?;
+            match json {
+                true => serde_json::to_string_pretty(&all)?,
+                false if all.is_empty() => NO_ACCOUNTS.to_owned(),
+                false => lines(&all, &["email", "system_role", "id"]),
+            }
+        }
+        UserCommand::Password { email } => {
+            let password = typed::new_password()?;
+            let body = json!({ "password": typed::expose(&password) });
+            ApiRequest::change(Method::PUT, &["accounts", email, "password"]).body(body).send(start).await?;
+            format!("{email} has a new password; all sessions have ended.")
+        }
+        UserCommand::Adopt { email } => {
+            let is_running = home::running_url(&start.home()).is_some();
+            ApiRequest::change(Method::POST, &["accounts", email, "adopt"]).send(start).await?;
+            match is_running {
+                true => format!("{email} now owns the data that was created without an account."),
+                false => {
+                    format!("{email} will own the data that was created without an account once pudu starts.")
+                }
+            }
+        }
+        UserCommand::Remove { email } => {
+            ApiRequest::change(Method::DELETE, &["accounts", email]).send(start).await?;
+            format!("{email} can no longer sign in.")
+        }
+    })
 }
 
 /// Runs `pudu token`.
 pub(super) async fn token(start: &Start, command: &TokenCommand) -> Result<String> {
-    let desk = AccountDesk::open(start).await?;
-    let done = desk.token(start, command).await;
-    desk.close().await;
-    done
+    Ok(match command {
+        TokenCommand::Add { name, user, scope, expires } => {
+            let all = || accounts::SCOPES.iter().map(|scope| (*scope).to_owned()).collect();
+            let scopes: Vec<String> = if scope.is_empty() { all() } else { scope.clone() };
+            let body = json!({ "name": name, "scopes": scopes, "expires_in_days": expires, "user": user });
+            let made = ApiRequest::change(Method::POST, &["tokens"]).body(body).send(start).await?;
+            let text = made.get("token").and_then(Value::as_str);
+            text.context("the daemon's answer has no token")?.to_owned()
+        }
+        TokenCommand::List { json } => {
+            let all = list(start, "tokens").await?;
+            match json {
+                true => serde_json::to_string_pretty(&all)?,
+                false if all.is_empty() => "There are no tokens.".to_owned(),
+                false => lines(&all, &["id", "name", "user", "scopes", "expires_at"]),
+            }
+        }
+        TokenCommand::Revoke { token } => {
+            let id = token_id(&list(start, "tokens").await?, token)?;
+            ApiRequest::change(Method::DELETE, &["tokens", &id]).send(start).await?;
+            format!("Revoked the token {token}.")
+        }
+    })
 }
 
-/// The process that changes accounts: the running daemon, or this one.
-enum AccountDesk {
-    Daemon,
-    Own { db: Db, unpaired: UnpairedPeople, _claim: Claim, _home: Home },
-}
-
-impl AccountDesk {
-    async fn open(start: &Start) -> Result<Self> {
-        if home::running_url(&start.home()).is_some() {
-            return Ok(Self::Daemon);
-        }
-        daemon::crash_point::arm(start);
-        let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
-        let fixed = &loaded.config.fixed;
-        let taken = Home::lock(&fixed.home)?;
-        let db = store::open(&fixed.database, &fixed.home).await?;
-        let claim = db.claim().await.context("cannot have the database alone")?;
-        let unpaired = loaded.config.hot.timing.unpaired;
-        Ok(Self::Own { db, unpaired, _claim: claim, _home: taken })
-    }
-
-    async fn close(self) {
-        if let Self::Own { db, .. } = self {
-            db.close().await;
-        }
-    }
-
-    async fn user(&self, start: &Start, command: &UserCommand) -> Result<String> {
-        Ok(match command {
-            UserCommand::Add { email, admin } => {
-                let password = typed::new_password()?;
-                match self {
-                    Self::Daemon => {
-                        let order = json!({
-                            "email": email, "password": typed::expose(&password), "admin": admin,
-                        });
-                        remote::post(start, &["accounts"], &[], &order).await?;
-                    }
-                    Self::Own { db, .. } => {
-                        let role = if *admin { accounts::ADMIN } else { accounts::USER };
-                        let passwords = Passwords::default();
-                        accounts::add(db, accounts::OPERATOR, &passwords, email, &password, role).await?;
-                    }
-                }
-                let role = if *admin { "an administrator" } else { "a user" };
-                format!("{email} can sign in as {role}.")
-            }
-            UserCommand::List { json } => {
-                let all = self.accounts(start).await?;
-                match json {
-                    true => serde_json::to_string_pretty(&all)?,
-                    false if all.is_empty() => {
-                        "Nobody signs in yet: `pudu user add EMAIL --admin`.".to_owned()
-                    }
-                    false => lines(&all, &["email", "system_role", "id"]),
-                }
-            }
-            UserCommand::Password { email } => {
-                let password = typed::new_password()?;
-                match self {
-                    Self::Daemon => {
-                        let body = json!({ "password": typed::expose(&password) });
-                        remote::put(start, &["accounts", email, "password"], &body).await?;
-                    }
-                    Self::Own { db, .. } => {
-                        let passwords = Passwords::default();
-                        accounts::set_password(db, accounts::OPERATOR, &passwords, email, &password).await?;
-                    }
-                }
-                format!("{email} has a new password; all sessions have ended.")
-            }
-            UserCommand::Adopt { email } => match self {
-                Self::Daemon => {
-                    remote::post(start, &["accounts", email, "adopt"], &[], &json!({})).await?;
-                    format!("{email} has what was held here without an account.")
-                }
-                Self::Own { db, unpaired, .. } => {
-                    accounts::adopt(db, accounts::OPERATOR, email, *unpaired).await?;
-                    format!("{email} gets what was held here without an account when pudu starts.")
-                }
-            },
-            UserCommand::Remove { email } => {
-                match self {
-                    Self::Daemon => {
-                        remote::call(start, Method::DELETE, &["accounts", email], &[]).await?;
-                    }
-                    Self::Own { db, .. } => {
-                        accounts::remove(db, accounts::OPERATOR, email).await?;
-                    }
-                }
-                format!("{email} cannot sign in any more.")
-            }
-        })
-    }
-
-    async fn accounts(&self, start: &Start) -> Result<Vec<Value>> {
-        match self {
-            Self::Daemon => list(&remote::call(start, Method::GET, &["accounts"], &[]).await?, "accounts"),
-            Self::Own { db, .. } => {
-                let all: Vec<UserAccount> = db.user_accounts().await?;
-                Ok(all.iter().map(accounts::listed).collect())
-            }
-        }
-    }
-
-    async fn token(&self, start: &Start, command: &TokenCommand) -> Result<String> {
-        Ok(match command {
-            TokenCommand::Add { name, user, scope, expires } => {
-                let all = || accounts::SCOPES.iter().map(|scope| (*scope).to_owned()).collect();
-                let scopes = if scope.is_empty() { all() } else { scope.clone() };
-                self.add_token(start, TokenOrder { name: name.clone(), scopes, days: *expires }, user).await?
-            }
-            TokenCommand::List { json } => {
-                let all = self.tokens(start).await?;
-                match json {
-                    true => serde_json::to_string_pretty(&all)?,
-                    false if all.is_empty() => "There are no tokens.".to_owned(),
-                    false => lines(&all, &["id", "name", "user", "scopes", "expires_at"]),
-                }
-            }
-            TokenCommand::Revoke { id } => {
-                match self {
-                    Self::Daemon => {
-                        remote::call(start, Method::DELETE, &["tokens", id], &[]).await?;
-                    }
-                    Self::Own { db, .. } => {
-                        accounts::revoke_token(db, accounts::OPERATOR, id, None).await?;
-                    }
-                }
-                format!("{id} opens nothing any more.")
-            }
-        })
-    }
-
-    async fn add_token(&self, start: &Start, order: TokenOrder, user: &Option<String>) -> Result<String> {
-        match self {
-            Self::Daemon => {
-                let body = json!({
-                    "name": order.name, "scopes": order.scopes, "expires_in_days": order.days, "user": user,
-                });
-                let made = remote::post(start, &["tokens"], &[], &body).await?;
-                let text = made.get("token").and_then(Value::as_str);
-                Ok(text.context("the daemon's answer has no token")?.to_owned())
-            }
-            Self::Own { db, .. } => {
-                let user = match user {
-                    Some(who) => accounts::find(db, who).await?.user,
-                    None => UserId::local(),
-                };
-                Ok(accounts::add_token(db, accounts::OPERATOR, &user, order).await?.1)
-            }
-        }
-    }
-
-    async fn tokens(&self, start: &Start) -> Result<Vec<Value>> {
-        match self {
-            Self::Daemon => list(&remote::call(start, Method::GET, &["tokens"], &[]).await?, "tokens"),
-            Self::Own { db, .. } => {
-                let all: Vec<ApiToken> = db.api_tokens(None).await?;
-                Ok(all.iter().map(accounts::shown_token_of).collect())
-            }
-        }
+/// Returns the ID of the token with this ID, or else of the only token with this name.
+fn token_id(tokens: &[Value], wanted: &str) -> Result<String> {
+    let with = |key: &str| -> Vec<&str> {
+        let found = tokens.iter().filter(|token| token[key] == wanted);
+        found.filter_map(|token| token["id"].as_str()).collect()
+    };
+    let ids = [with("id"), with("name")].into_iter().find(|ids| !ids.is_empty()).unwrap_or_default();
+    match ids.as_slice() {
+        [id] => Ok((*id).to_owned()),
+        [] => bail!("there is no token with the ID or name `{wanted}`; `pudu token list` lists the tokens"),
+        ids => bail!("{} tokens have the name `{wanted}`; give an ID: {}", ids.len(), ids.join(", ")),
     }
 }
 
-fn list(told: &Value, key: &str) -> Result<Vec<Value>> {
-    let all = told.get(key).and_then(Value::as_array);
+/// Reads a list, whose key in the response is also its path.
+async fn list(start: &Start, key: &str) -> Result<Vec<Value>> {
+    let answer = ApiRequest::get(&[key]).send(start).await?;
+    let all = answer.get(key).and_then(Value::as_array);
     Ok(all.context("the daemon's answer has no list")?.clone())
 }
 
@@ -277,4 +174,25 @@ fn lines(all: &[Value], keys: &[&str]) -> String {
     };
     let line = |one: &Value| keys.iter().map(|key| cell(&one[*key])).collect::<Vec<_>>().join("  ");
     all.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_found_by_its_id_or_its_only_name() {
+        let tokens = [("1", "ci"), ("2", "bot"), ("3", "bot"), ("bot-4", "1")];
+        let tokens = tokens.map(|(id, name)| json!({"id": id, "name": name}));
+        let check = |wanted: &str, expected: Result<&str, &str>| {
+            let found = token_id(&tokens, wanted).map_err(|error| error.to_string());
+            assert_eq!(found.as_deref().map_err(String::as_str), expected, "{wanted}");
+        };
+        check("ci", Ok("1"));
+        check("3", Ok("3"));
+        check("1", Ok("1"));
+        check("bot", Err("2 tokens have the name `bot`; give an ID: 2, 3"));
+        let missing = "there is no token with the ID or name `x`; `pudu token list` lists the tokens";
+        check("x", Err(missing));
+    }
 }

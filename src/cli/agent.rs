@@ -1,11 +1,11 @@
 //! `pudu agent`: lists, creates and removes custom agents.
 //!
-//! It works on the disk and needs no daemon; a running daemon sees the change with its next run.
+//! It works on files and needs no daemon; in a running daemon, the change takes effect with the next run.
 
 use super::{chat, print_output, run};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
-use pudu_client::agents::{
+use pudu_agent::agents::{
     AgentPlace, AgentProfile, Agents, BrokenAgent, CustomAgent, MAX_SOUL_BYTES, Roster,
 };
 use pudu_config::{LoadedConfig, Start, nearest};
@@ -88,11 +88,11 @@ fn execute(start: &Start, loaded: &LoadedConfig, verb: &AgentCommand) -> Result<
             };
             refuse_unknown(start, loaded, &profile)?;
             let made = agents.create(name, &profile)?;
-            format!("{0} is made; /agent {0} in a chat switches to it\n", made.name)
+            format!("Created {0}; /agent {0} in a chat switches to it.\n", made.name)
         }
         AgentCommand::Remove { name } => {
             agents.remove(name)?;
-            format!("{name} is removed\n")
+            format!("Removed {name}.\n")
         }
     })
 }
@@ -117,21 +117,21 @@ fn all_in<'a>(kind: &str, mut wanted: impl Iterator<Item = &'a String>, known: &
     let Some(unknown) = wanted.find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
     let help = match nearest(unknown, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None if known.is_empty() => "none is configured".to_owned(),
-        None => format!("there are {}", known.join(", ")),
+        None if known.is_empty() => "none are configured".to_owned(),
+        None => format!("available: {}", known.join(", ")),
     };
-    bail!("there is no {kind} `{unknown}`: {help}")
+    bail!("there is no {kind} `{unknown}`; {help}")
 }
 
 fn as_json(agents: &Agents) -> Value {
     let own = agents.owners().into_iter().map(|owner| {
-        let mut told = roster_json(&agents.own_of(&owner));
-        told["user"] = json!(owner.as_str());
-        told
+        let mut rosters = roster_json(&agents.own_of(&owner));
+        rosters["user"] = json!(owner.as_str());
+        rosters
     });
-    let mut told = roster_json(&agents.list());
-    told["own"] = own.collect();
-    told
+    let mut rosters = roster_json(&agents.list());
+    rosters["own"] = own.collect();
+    rosters
 }
 
 fn roster_json(roster: &Roster) -> Value {
@@ -177,7 +177,7 @@ fn listed(roster: &Roster) -> String {
         }
     }
     if roster.agents.is_empty() && roster.broken.is_empty() {
-        out.push_str("no agents\n");
+        out.push_str("There are no agents.\n");
     }
     for BrokenAgent { name, why } in &roster.broken {
         let _ = writeln!(out, "BROKEN  {name}\n        {why}");

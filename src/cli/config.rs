@@ -1,15 +1,15 @@
 //! `pudu config check`, `pudu config schema` and `pudu config upgrade`.
 //!
-//! All write to `out` and return a [`ConfigVerdict`]. They never print a secret: reports contain none,
-//! and the summary only says whether one is set.
+//! They write to `out` and return a [`ConfigVerdict`]. They never print a secret: reports contain none, and the summary
+//! only states whether one is set.
 
-use pudu_client::net::scrub;
 use pudu_config::{
     AccountConfig, Backend, CLOSING, Config, ConfigError, LoadedConfig, ModelConfig, Problem, Report,
     Severity, Start, VERSION, extensions, load,
     upgrade::{Upgraded, upgrade as upgraded},
 };
 use pudu_daemon::missing_agents;
+use pudu_net::scrub;
 use serde_json::{Map, Value, json};
 use std::{
     fs,
@@ -132,7 +132,7 @@ pub(crate) fn upgrade(start: &Start, out: &mut dyn Write) -> io::Result<ConfigVe
     let file = match start.file() {
         Ok(Some(file)) => file,
         Ok(None) => {
-            writeln!(out, "there is no config file; without one all defaults hold")?;
+            writeln!(out, "there is no config file; all defaults apply")?;
             return Ok(ConfigVerdict::Fine);
         }
         Err(error) => {
@@ -163,7 +163,7 @@ fn replace(file: &Path, old: &str, new: &str) -> io::Result<()> {
     let mode = fs::metadata(file)?.permissions();
     for (path, text) in [(with_suffix(file, ".bak"), old), (with_suffix(file, ".new"), new)] {
         let mut file = fs::File::create(path)?;
-        // Before writing any text, because it may contain secrets.
+        // Set before any text is written, because it may contain secrets.
         file.set_permissions(mode.clone())?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
@@ -181,12 +181,12 @@ fn changes(file: &Path, old: &str, new: &Upgraded) -> String {
     let name = file.display();
     match (new.text == old, new.from > i128::from(VERSION)) {
         (_, true) => format!(
-            "{name} is of version {}, newer than this pudu's {VERSION}; nothing was changed\n",
+            "{name} has version {}, newer than this pudu's {VERSION}; nothing was changed\n",
             new.from
         ),
-        (true, _) => format!("{name} has everything already; nothing was changed\n"),
+        (true, _) => format!("{name} is up to date; nothing was changed\n"),
         _ => format!(
-            "{name} is of version {VERSION} now, from {}, and nothing else changed; the file as it was is {name}.bak\n",
+            "Upgraded {name} from version {} to {VERSION}; nothing else changed. The previous file is {name}.bak.\n",
             new.from
         ),
     }
@@ -209,20 +209,20 @@ fn headline(report: &Report) -> String {
         _ => format!(", with {count} warnings"),
     };
     match &report.file {
-        Some(file) => format!("{} can be used{warnings}:", file.display()),
-        None => format!("there is no config file; these are the defaults{warnings}:"),
+        Some(file) => format!("{} is valid{warnings}:", file.display()),
+        None => format!("there is no config file; the defaults{warnings} are:"),
     }
 }
 
 fn summary(Config { fixed, hot }: &Config) -> Vec<(&'static str, String)> {
     let gateway = &fixed.gateway;
     let token = if gateway.token.is_some() {
-        "a token is asked for"
+        "a token is required"
     } else {
-        "a token of pudu's own where other machines or the agent's commands can reach it"
+        "a generated token, if other machines or the agent's commands can reach it"
     };
     let store = match &fixed.database.backend {
-        Backend::Memory => "memory; everything is forgotten at the end".to_owned(),
+        Backend::Memory => "memory; data is lost when pudu ends".to_owned(),
         Backend::Sqlite { dir } => format!("sqlite in {}", dir.display()),
         Backend::Postgres { .. } => "postgres".to_owned(),
     };
@@ -297,10 +297,10 @@ mod tests {
         let (verdict, told) =
             check("{}", &server(r#", "urll": 1, "tools": {"x": {"off": true}}, "description": "d""#));
         let expect = "\
-extensions_config.json: warning: mcpServers.a.urll: pudu does not know this key
+extensions_config.json: warning: mcpServers.a.urll: unknown key
   help: did you mean `url`?
-extensions_config.json: warning: mcpServers.a.tools.x.off: pudu does not know this key
-  help: remove it, or see docs/extensions.md for the keys there are";
+extensions_config.json: warning: mcpServers.a.tools.x.off: unknown key
+  help: remove it; docs/extensions.md lists the known keys";
         assert!(verdict == ConfigVerdict::Fine && told.starts_with(expect), "{told}");
         let (_, told) = check("{}", r#"{"mcpServer": {}, "skills": {"pdf": {"enable": true}}}"#);
         assert!(
@@ -357,7 +357,7 @@ extensions_config.json: warning: mcpServers.a.tools.x.off: pudu does not know th
                 ConfigVerdict::Wrong,
                 vec![
                     "31: error: channels.slack.bot_token: this is an app-level token (xapp-)".to_owned(),
-                    "58: error: channels.slack.app_token: this is a bot's token".to_owned(),
+                    "58: error: channels.slack.app_token: this is a bot token".to_owned(),
                 ]
             )
         );
@@ -374,7 +374,7 @@ extensions_config.json: warning: mcpServers.a.tools.x.off: pudu does not know th
                 (
                     ConfigVerdict::Wrong,
                     vec![
-                        "34: error: channels.telegram.bot_token: this has not the shape of a token of Telegram's"
+                        "34: error: channels.telegram.bot_token: this does not look like a Telegram bot token"
                             .to_owned()
                     ]
                 ),
@@ -431,7 +431,7 @@ extensions_config.json: warning: mcpServers.a.tools.x.off: pudu does not know th
         let (verdict, told) = json("gateway: {port: no}\n");
         let expected = json!([{
             "file": told["problems"][0]["file"], "severity": "error", "line": 1, "column": 17, "key": "gateway.port", "help": null,
-            "problem": "found `false`, expected whole number, 0 to 65535",
+            "problem": "found `false`, expected a whole number from 0 to 65535",
         }]);
         assert_eq!(
             (verdict, &told["usable"], &told["problems"]),
@@ -449,15 +449,15 @@ extensions_config.json: warning: mcpServers.a.tools.x.off: pudu does not know th
     fn check_tells_what_was_found_and_no_secret() {
         let dir = folder(
             "config_version: 34\ngateway: {token: hush-1}\nmodels:\n  - {name: a, model: b, api_key: hush-2}\n\
-             channels:\n  bot: {type: telegram, bot_token: '1:hush-3_hush-3_hush-3_hush-3_hush-3', colour: red, allowed_users: [7]}\nscheduler: {}\n\
+             channels:\n  bot: {type: telegram, bot_token: '1:hush-3_hush-3_hush-3_hush-3_hush-3', colour: red, allowed_users: [7]}\nmcp_tasks: {}\n\
              database: {backend: postgres, postgres_url: 'postgres://u:hush-4@h/d'}\n",
         );
-        let expected = "config.yaml:6:76: warning: channels.bot.colour: pudu does not know this key
-  help: remove it, or see docs/configuration.md for the keys there are
-config.yaml: note: not used by this version: scheduler
-config.yaml can be used, with 1 warning:
+        let expected = "config.yaml:6:76: warning: channels.bot.colour: unknown key
+  help: remove it; docs/configuration.md lists the known keys
+config.yaml: note: not used by this version: mcp_tasks
+config.yaml is valid, with 1 warning:
   home      .pudu
-  gateway   127.0.0.1:8001, a token is asked for
+  gateway   127.0.0.1:8001, a token is required
   database  postgres
   models    a (b at api.openai.com, with a key)
   tools     web_search, web_fetch, image_search, ls, read_file, write_file, str_replace, glob, grep, bash, present_files, list_uploaded_files
@@ -470,10 +470,10 @@ config.yaml can be used, with 1 warning:
     fn check_fails_on_errors_and_on_a_file_that_is_not_there() {
         let dir = folder("config_version: 34\ngateway: {port: no}\n");
         let expected =
-            "config.yaml:2:17: error: gateway.port: found `false`, expected whole number, 0 to 65535\n";
+            "config.yaml:2:17: error: gateway.port: found `false`, expected a whole number from 0 to 65535\n";
         assert_eq!(run(plain_check, &dir, Env::default()), (ConfigVerdict::Wrong, expected.to_owned()));
         let env = Env::from([("PUDU_CONFIG", "x.yaml")]);
-        let expected = "error: x.yaml, named by PUDU_CONFIG, is not there\n";
+        let expected = "error: x.yaml, named by PUDU_CONFIG, does not exist\n";
         assert_eq!(run(plain_check, &dir, env), (ConfigVerdict::Wrong, expected.to_owned()));
     }
 
@@ -485,14 +485,13 @@ config.yaml can be used, with 1 warning:
         let (verdict, words) = run(upgrade, &dir, Env::default());
         assert_eq!(verdict, ConfigVerdict::Fine);
         assert!(
-            words.starts_with("config.yaml is of version 34 now, from 3, and nothing else changed; the file as it was is config.yaml.bak\n"),
+            words.starts_with("Upgraded config.yaml from version 3 to 34; nothing else changed. The previous file is config.yaml.bak.\n"),
             "{words}"
         );
         let new = fs::read_to_string(&file).unwrap();
         assert_eq!(new, "config_version: 34\n# mine\nlog_level: debug\n");
         assert_eq!(fs::read_to_string(dir.path().join("config.yaml.bak")).unwrap(), old);
-        let nothing =
-            (ConfigVerdict::Fine, "config.yaml has everything already; nothing was changed\n".to_owned());
+        let nothing = (ConfigVerdict::Fine, "config.yaml is up to date; nothing was changed\n".to_owned());
         assert_eq!(run(upgrade, &dir, Env::default()), nothing);
         assert_eq!(fs::read_to_string(&file).unwrap(), new);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no other file is left");
@@ -500,8 +499,7 @@ config.yaml can be used, with 1 warning:
 
     #[test]
     fn the_example_itself_has_everything() {
-        let nothing =
-            (ConfigVerdict::Fine, "config.yaml has everything already; nothing was changed\n".to_owned());
+        let nothing = (ConfigVerdict::Fine, "config.yaml is up to date; nothing was changed\n".to_owned());
         assert_eq!(run(upgrade, &folder(EXAMPLE), Env::default()), nothing);
     }
 

@@ -5,22 +5,21 @@ mod budgets;
 mod container;
 mod elsewhere;
 mod extensions;
+mod findings;
 mod guardrails;
 mod model;
 mod skills;
 mod store;
-mod told;
 
 use super::run;
+use findings::Findings;
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use pudu_channels::{BoxFuture, Check, CheckResult};
-use pudu_client::{
-    net::scrub,
-    sandbox::{Proof, Unconfined, prove},
-};
 use pudu_config::{AccountConfig, CLOSING, HotConfig, LoadedConfig, Problem, SandboxBackend, Start};
 use pudu_daemon::machine::Machine;
 use pudu_dispatch::connections;
+use pudu_net::scrub;
+use pudu_sandbox::{Proof, Unconfined, prove};
 use serde_json::{Value, json};
 use std::{
     io,
@@ -29,12 +28,11 @@ use std::{
     process::ExitCode,
     time::Duration,
 };
-use told::Findings;
 
-/// Timeout of the check of one bot.
+/// Timeout for checking one bot.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Delay before the pending check is shown.
-const SLOW: Duration = Duration::from_secs(1);
+const PENDING_NOTICE_DELAY: Duration = Duration::from_secs(1);
 
 /// Checks the configuration, the models and each bot. Findings are printed as they arrive, always in the same order;
 /// JSON is printed at the end.
@@ -46,13 +44,13 @@ pub(super) fn doctor(start: &Start, json: bool) -> ExitCode {
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
-    let mut told = Findings::new(!json);
-    runtime.block_on(examine(start, &loaded, &mut told));
+    let mut findings = Findings::new(!json);
+    runtime.block_on(examine(start, &loaded, &mut findings));
     let words = match json {
-        true => scrub::hide(&format!("{:#}\n", as_json(&told.groups))).into_owned(),
+        true => scrub::hide(&format!("{:#}\n", as_json(&findings.groups))).into_owned(),
         false => String::new(),
     };
-    let checks = told.groups.iter().flat_map(|(_, checks)| checks);
+    let checks = findings.groups.iter().flat_map(|(_, checks)| checks);
     let bad = checks.into_iter().any(|check| matches!(check.found, CheckResult::Bad { .. }));
     let code = if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     super::print_output(words, code)
@@ -62,9 +60,9 @@ pub(super) fn doctor(start: &Start, json: bool) -> ExitCode {
 type Examination<'a> = (String, BoxFuture<'a, Vec<Check>>);
 
 /// Runs all checks concurrently and reports them in order.
-async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
+async fn examine(start: &Start, loaded: &LoadedConfig, findings: &mut Findings) {
     let (fixed, hot) = (&loaded.config.fixed, &loaded.config.hot);
-    told.add("pudu", config(start, loaded));
+    findings.add("pudu", config(start, loaded));
     let (machine, model) = Machine::detect(&fixed.home, &fixed.provider, hot).await;
     let configured = if hot.models.is_empty() { &machine.models } else { &hot.models };
     let mut parts: Vec<Examination<'_>> = Vec::new();
@@ -88,18 +86,18 @@ async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
     let names: Vec<String> = parts.iter().map(|(name, _)| name.clone()).collect();
     let mut found: FuturesOrdered<_> = parts.into_iter().map(|(_, checks)| checks).collect();
     for name in names {
-        let checks = match tokio::time::timeout(SLOW, found.next()).await {
+        let checks = match tokio::time::timeout(PENDING_NOTICE_DELAY, found.next()).await {
             Ok(checks) => checks,
             Err(_) => {
-                told.wait_for(&name);
+                findings.wait_for(&name);
                 found.next().await
             }
         };
-        told.add(&name, checks.unwrap_or_default());
+        findings.add(&name, checks.unwrap_or_default());
     }
 }
 
-/// Returns the problems that prevent a start. Problems of the file of MCP servers are reported by its own check.
+/// Returns the problems that prevent a start. Problems in the MCP servers' file are reported by its own check.
 fn config(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
     let file = &loaded.report.file;
     let reports =
@@ -110,8 +108,8 @@ fn config(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
         .collect();
     match file {
         _ if !refused.is_empty() => refused,
-        Some(file) => vec![Check::good("config", format!("{} can be used", file.display()))],
-        None => vec![Check::good("config", "no file; the defaults are used")],
+        Some(file) => vec![Check::good("config", format!("{} is valid", file.display()))],
+        None => vec![Check::good("config", "no config file; the defaults apply")],
     }
 }
 
@@ -119,10 +117,10 @@ fn config(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
 async fn connection(account: &AccountConfig, hot: &HotConfig) -> Vec<Check> {
     let mut checks = match connections::channel(account) {
         Ok(channel) => tokio::time::timeout(CHECK_TIMEOUT, channel.check()).await.unwrap_or_else(|_| {
-            let help = "see whether this machine reaches the platform";
-            vec![Check::bad("connection", "no answer in time", help)]
+            let help = "check that this machine can reach the platform";
+            vec![Check::bad("connection", "timed out", help)]
         }),
-        Err(error) => vec![Check::bad("config", format!("{error:#}"), "mend it in the configuration")],
+        Err(error) => vec![Check::bad("config", format!("{error:#}"), "fix it in the configuration")],
     };
     if hot.open_to_the_world().contains(&account.name.as_str()) {
         checks.push(Check::poor("access", "open to everyone", CLOSING));
@@ -142,7 +140,7 @@ async fn sandbox(machine: &Machine, hot: &HotConfig) -> Vec<Check> {
     let jail = match machine.jail() {
         Ok(jail) => jail.clone(),
         Err(Unconfined { why, help }) if hot.sandbox.allow_host_bash => {
-            return vec![Check::poor("shell", format!("{words}; it is not confined because {why}"), help)];
+            return vec![Check::poor("shell", format!("{words}; not confined: {why}"), help)];
         }
         Err(Unconfined { why, help }) => return vec![Check::poor("shell", format!("{words}: {why}"), help)],
     };
@@ -151,8 +149,8 @@ async fn sandbox(machine: &Machine, hot: &HotConfig) -> Vec<Check> {
     let Ok(folder) = Scratch::make(&std::env::temp_dir()) else {
         checks.push(Check::bad(
             "escape",
-            "nothing can be written to the folder for temporary files",
-            "make room",
+            "the folder for temporary files is not writable",
+            "free some disk space",
         ));
         return checks;
     };
@@ -166,11 +164,11 @@ async fn sandbox(machine: &Machine, hot: &HotConfig) -> Vec<Check> {
 /// Reports mounts that are ignored.
 fn mounts(hot: &HotConfig) -> Vec<Check> {
     let missing = hot.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir());
-    let told = missing.map(|mount| {
-        let why = format!("there is no folder {}", mount.host.display());
-        Check::poor(&mount.agent, why, "make it, or remove the mount")
+    let checks = missing.map(|mount| {
+        let why = format!("the folder {} does not exist", mount.host.display());
+        Check::poor(&mount.agent, why, "create it, or remove the mount")
     });
-    told.collect()
+    checks.collect()
 }
 
 fn verdict(proofs: &[Proof]) -> Check {
@@ -181,7 +179,8 @@ fn verdict(proofs: &[Proof]) -> Check {
             Check::good("escape", format!("tried and failed: {}", tried.join(", ")))
         }
         broken => {
-            let help = "do not let strangers speak to the agent; set `tools:` without bash, and tell us";
+            let help = "do not let untrusted users use the agent; remove bash from `tools:`, and report this as a \
+                 bug";
             Check::bad("escape", format!("a command can {}", broken.join(", ")), help)
         }
     }
@@ -206,7 +205,7 @@ impl Drop for Scratch {
 }
 
 /// Formats the findings as JSON.
-fn as_json(patients: &[(String, Vec<Check>)]) -> Value {
+fn as_json(groups: &[(String, Vec<Check>)]) -> Value {
     let check = |Check { what, found }: &Check| match found {
         CheckResult::Good(how) => json!({ "check": what, "result": "ok", "found": how, "help": null }),
         CheckResult::Poor { why, help } => {
@@ -217,14 +216,14 @@ fn as_json(patients: &[(String, Vec<Check>)]) -> Value {
         }
     };
     let group = |(name, checks): &(String, Vec<Check>)| json!({ "name": name, "checks": checks.iter().map(check).collect::<Vec<_>>() });
-    json!({ "groups": patients.iter().map(group).collect::<Vec<_>>() })
+    json!({ "groups": groups.iter().map(group).collect::<Vec<_>>() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    use told::lines;
+    use findings::lines;
 
     fn render_checks(name: &str, checks: &[Check]) -> String {
         format!("{name}\n{}", lines(checks))

@@ -4,15 +4,13 @@
 
 use super::{print_output, run};
 use anyhow::{Context, Result, anyhow, bail};
-use pudu_client::{
-    AgentExplanation, Client,
-    agents::is_lead,
-    base::ToolSpec,
-    harness::PromptSection,
-    store::{Db, DbLocation},
-};
+use pudu_agent::Agent;
+use pudu_agent::{AgentExplanation, agents::is_lead};
+use pudu_base::ToolSpec;
 use pudu_config::{LoadedConfig, Start, nearest};
 use pudu_daemon::{agent, machine::Machine, servers::Extensions, skills};
+use pudu_harness::PromptSection;
+use pudu_store::{Db, DbLocation};
 use std::{fmt::Write, process::ExitCode, sync::Arc};
 
 /// ASCII characters per token. Other scripts have about one token per character.
@@ -26,9 +24,9 @@ pub(super) fn explain(start: &Start, agent: Option<String>, model: Option<String
     };
     let work = || -> Result<String> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let told = runtime.block_on(explain_agent(start, loaded, agent, model));
+        let explained_request = runtime.block_on(explain_agent(start, loaded, agent, model));
         runtime.shutdown_background();
-        Ok(render(&told?))
+        Ok(render(&explained_request?))
     };
     match work() {
         Ok(words) => print_output(words, ExitCode::SUCCESS),
@@ -46,38 +44,39 @@ async fn explain_agent(
     let (fixed, hot) = (loaded.config.fixed, loaded.config.hot);
     let skills = skills::open(start, &fixed, file.as_deref())?;
     let (machine, _) = Machine::detect(&fixed.home, &fixed.provider, &hot).await;
-    let extensions = Extensions::default();
-    extensions.connect(start, file.as_deref()).await;
+    let extensions = Extensions::new(start.clone(), file, &fixed.home);
+    extensions.connect().await;
     let setup = agent::setup(&hot, &machine, extensions.lock().all())?;
-    let db = Db::open(&DbLocation::Memory).await.context("cannot make a store in memory")?;
-    let client = Client::new(db, machine.folders.clone(), setup, skills, 1);
+    let db = Db::open(&DbLocation::Memory).await.context("cannot create a store in memory")?;
+    let explained = Agent::new(db, machine.folders.clone(), setup, skills);
     if let Some(model) = &model {
-        refuse_unknown_model(model, &client)?;
+        refuse_unknown_model(model, &explained)?;
     }
-    let told = client.explain(agent.filter(|name| !is_lead(name)), model).await;
+    let explained_request = explained.explain(agent.filter(|name| !is_lead(name)), model).await;
     extensions.close().await;
-    told.map_err(|cause| anyhow!("{cause}"))
+    explained_request.map_err(|cause| anyhow!("{cause}"))
 }
 
-fn refuse_unknown_model(model: &str, client: &Client) -> Result<()> {
-    let names: Vec<String> = client.models().into_iter().map(|info| info.name).collect();
+fn refuse_unknown_model(model: &str, agent: &Agent) -> Result<()> {
+    let names: Vec<String> = agent.models().into_iter().map(|info| info.name).collect();
     if names.iter().any(|name| name == model) {
         return Ok(());
     }
     match nearest(model, names.iter().map(String::as_str)) {
-        Some(near) => bail!("there is no model `{model}`: did you mean `{near}`?"),
-        None => bail!("there is no model `{model}`: there are {}", names.join(", ")),
+        Some(near) => bail!("there is no model `{model}`; did you mean `{near}`?"),
+        None => bail!("there is no model `{model}`; available: {}", names.join(", ")),
     }
 }
 
-fn render(told: &AgentExplanation) -> String {
-    let AgentExplanation { model, context_window, middlewares, guardrails, sections, tools } = told;
+fn render(explained_request: &AgentExplanation) -> String {
+    let AgentExplanation { model, context_window, middlewares, guardrails, sections, tools } =
+        explained_request;
     let prompt: usize = sections.iter().map(|section| tokens(&section.text)).sum();
     let schemas: usize = tools.iter().map(tool_tokens).sum();
     // Writing to a String cannot fail.
     let mut out = String::new();
     let _ = writeln!(out, "model: {model}, with a window of {context_window} tokens");
-    let _ = writeln!(out, "first request: about {} tokens before anybody speaks", prompt + schemas);
+    let _ = writeln!(out, "first request: about {} tokens before the first message", prompt + schemas);
     let _ = writeln!(out, "\nmiddlewares, in order:");
     for (at, name) in middlewares.iter().enumerate() {
         let _ = writeln!(out, "  {:>2}. {name}", at + 1);

@@ -1,16 +1,16 @@
-//! `pudu health`: a health check without other programs.
+//! `pudu health`: checks whether the daemon is healthy, without other programs such as curl.
 
 use super::{print_output, remote, run};
 use anyhow::Context;
-use pudu_client::net;
 use pudu_config::{self as config, Start};
 use pudu_kit::home;
+use pudu_net as net;
 use std::{process::ExitCode, time::Duration};
 
 /// Timeout of the health check.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// URL of the health check at the default address.
-const USUAL: &str = "http://127.0.0.1:8001/health";
+const DEFAULT_URL: &str = "http://127.0.0.1:8001/health";
 
 /// Returns the daemon's address: from `--bind`, from the daemon of this folder, or from the configuration.
 fn address(start: &Start) -> Option<String> {
@@ -24,7 +24,8 @@ fn address(start: &Start) -> Option<String> {
 
 /// Checks whether the daemon is running.
 pub(super) fn ask(url: Option<String>, start: &Start) -> ExitCode {
-    let url = url.or_else(|| Some(format!("{}/health", address(start)?))).unwrap_or_else(|| USUAL.to_owned());
+    let url =
+        url.or_else(|| Some(format!("{}/health", address(start)?))).unwrap_or_else(|| DEFAULT_URL.to_owned());
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
@@ -34,12 +35,12 @@ pub(super) fn ask(url: Option<String>, start: &Start) -> ExitCode {
         let answer = net::client()?.get(place).timeout(REQUEST_TIMEOUT).send().await;
         let answer = answer
             .ok()
-            .with_context(|| format!("no pudu answers at {url}: start it, or see where it listens"))?;
+            .with_context(|| format!("no pudu answers at {url}; start it, or check its address"))?;
         let status = answer.status();
         let text = answer.text().await.unwrap_or_default();
         anyhow::ensure!(
             status.is_success(),
-            "{url} answers {status}: it is no pudu, or one that is not well"
+            "{url} answers with {status}: it is not pudu, or pudu is unhealthy"
         );
         Ok(text)
     });

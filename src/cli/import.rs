@@ -1,15 +1,12 @@
-//! `pudu import`: imports the home of another program. The source is unchanged, and no daemon may use this home
-//! meanwhile.
+//! `pudu import`: imports the home of another program. The source stays unchanged, and no daemon may use this home
+//! during the import.
 
 use super::run;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
+use pudu_agent::agents::Agents;
+use pudu_base::UserId;
 use pudu_channels::Address;
-use pudu_client::{
-    agents::Agents,
-    base::UserId,
-    store::{Db, DbLocation},
-};
 use pudu_config::{self as config, Backend, Fixed, LoadedConfig, Start, extensions, upgrade::comment_out};
 use pudu_daemon::{self as daemon, store};
 use pudu_deerflow::{
@@ -18,6 +15,7 @@ use pudu_deerflow::{
 };
 use pudu_kit::{clock, home::Home};
 use pudu_people::rights;
+use pudu_store::{Db, DbLocation};
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 use std::{
@@ -44,7 +42,7 @@ const MAX_COPIED_BYTES: u64 = 16 * 1024 * 1024;
 const PLACES: [(&str, &str); 3] =
     [("checkpointer", "connection_string"), ("database", "sqlite_dir"), ("skills", "path")];
 
-/// Name of the file of MCP servers and skill switches.
+/// Name of the file with MCP servers and skill switches.
 const EXTENSIONS: &str = "extensions_config.json";
 
 #[derive(Debug, Subcommand)]
@@ -80,19 +78,20 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
     let own = start.file()?;
     let chosen = Start { config: own.clone().or_else(|| source.config.clone()), ..start.clone() };
     let mut loaded =
-        run::load(&chosen).map_err(|_| anyhow!("nothing was moved: the configuration cannot be used"))?;
+        run::load(&chosen).map_err(|_| anyhow!("nothing was imported: the configuration is invalid"))?;
     let copied = source.config.as_deref().filter(|_| own.is_none());
     let in_home = copied.map(|file| in_one_home(file, &mut loaded.config.fixed));
     name_places(&loaded.config.fixed, &mut report);
     let fixed = &loaded.config.fixed;
     if matches!(fixed.database.backend, Backend::Memory) {
-        bail!("nothing would stay: `database.backend` is memory; choose sqlite or postgres first");
+        bail!("the import would be lost, because `database.backend` is memory; set sqlite or postgres first");
     }
     let theirs = source.extensions.as_deref().filter(|theirs| {
         !start.dir.join(EXTENSIONS).exists() && matches!(read_plain(theirs, MAX_COPIED_BYTES), Ok(Some(_)))
     });
     if let Some(theirs) = theirs {
-        extensions::check_copied(theirs, start).map_err(|report| anyhow!("nothing was moved: {report}"))?;
+        extensions::check_copied(theirs, start)
+            .map_err(|report| anyhow!("nothing was imported: {report}"))?;
     }
     let _home = match dry_run {
         true => None,
@@ -102,7 +101,7 @@ async fn deerflow(start: &Start, dir: &Path, dry_run: bool) -> Result<ImportRepo
     take_session_key(&fixed.home, &source, &mut report)?;
     let (db, _copy) = match dry_run {
         true => copy_of_store(&fixed.database.backend, &mut report).await?,
-        false => (store::open(&fixed.database, &fixed.home).await?, None),
+        false => (store::open(&fixed.database).await?, None),
     };
     let done = written(&db, &source, database.as_ref(), &loaded, dry_run).await;
     db.close().await;
@@ -118,7 +117,7 @@ fn mark_broken_agents(items: &mut [ReportItem], source: &DeerFlowHome) {
         let user = item.user.as_deref().and_then(|user| UserId::from_raw(user).ok()).unwrap_or_default();
         let roster = if user == UserId::local() { agents.list() } else { agents.own_of(&user) };
         if let Some(agent) = roster.broken.iter().find(|agent| agent.name == item.item) {
-            let why = format!("it answers nobody until this is mended: {}", agent.why);
+            let why = format!("the agent does not answer until this is fixed: {}", agent.why);
             item.note = Some(item.note.take().map_or(why.clone(), |note| format!("{note}; {why}")));
         }
     }
@@ -134,7 +133,7 @@ async fn written(
 ) -> Result<ImportReport> {
     let _claim = match dry_run {
         true => None,
-        false => Some(db.claim().await.context("cannot have the database alone")?),
+        false => Some(db.claim().await.context("cannot get exclusive use of the database")?),
     };
     let entry = rights::audit_entry("import", source.folder.display().to_string());
     let entry = db.begin_audit_entry(entry).await?;
@@ -169,18 +168,18 @@ fn database(
             Backend::Memory => usual(),
         },
         Some(Err(error)) => {
-            report.left(ItemKind::Config, "the place of DeerFlow's database", error.to_string());
+            report.left(ItemKind::Config, "the location of DeerFlow's database", error.to_string());
             usual()
         }
         None => usual(),
     };
     if file.is_none() {
-        report.left(ItemKind::Thread, "threads", "no database of DeerFlow's was found");
+        report.left(ItemKind::Thread, "threads", "no DeerFlow database was found");
     }
     file.map(SourceDatabase::Sqlite)
 }
 
-/// The key in DeerFlow's configuration with the schema of its tables. pudu's own tables need none.
+/// The key in DeerFlow's configuration for the schema of its tables.
 #[derive(Deserialize)]
 struct TheirConfig {
     database: Option<TheirDatabase>,
@@ -197,7 +196,7 @@ struct TheirDatabase {
 fn schema(config: &Path, report: &mut ImportReport) -> Option<String> {
     let bytes = read_plain(config, MAX_COPIED_BYTES).ok()??;
     let Ok(read) = serde_saphyr::from_str::<TheirConfig>(&String::from_utf8_lossy(&bytes)) else {
-        report.left(ItemKind::Config, "database.postgres_schema", "it cannot be read");
+        report.left(ItemKind::Config, "database.postgres_schema", "DeerFlow's config.yaml is not valid YAML");
         return None;
     };
     let of = |section: Option<TheirDatabase>| section.and_then(|section| section.postgres_schema);
@@ -223,11 +222,11 @@ fn take_configuration(
             report.add(ItemKind::Config, ItemOutcome::Unchanged, "config.yaml", None, None);
         }
         Some(own) => {
-            let why = format!("{} is in use; take over by hand what is missing in it", own.display());
+            let why = format!("{} already exists; add missing keys by hand", own.display());
             report.left(ItemKind::Config, "config.yaml", why);
         }
         None => {
-            // Secrets first: an existing configuration must find them.
+            // Secrets are copied first, because a configuration must never exist without them.
             let secrets = theirs.with_file_name(".env");
             if secrets.symlink_metadata().is_ok() {
                 copied(&secrets, &start.dir.join(".env"), ".env", report)?;
@@ -241,7 +240,7 @@ fn take_configuration(
                         "config.yaml",
                         report.dry_run,
                     )?;
-                    let note = format!("without {}: that is in the home", lost.join(" and "));
+                    let note = format!("without {}, because the data is in pudu's home", lost.join(" and "));
                     report.add(ItemKind::Config, ItemOutcome::Taken, "config.yaml", None, Some(note));
                 }
             }
@@ -261,7 +260,7 @@ fn take_extensions(start: &Start, source: &DeerFlowHome, report: &mut ImportRepo
         true if is_same(&own, theirs) => {
             report.add(ItemKind::Extensions, ItemOutcome::Unchanged, name, None, None);
         }
-        true => report.left(ItemKind::Extensions, name, format!("{} is there already", own.display())),
+        true => report.left(ItemKind::Extensions, name, format!("{} already exists", own.display())),
         false => return copied_as(ItemKind::Extensions, theirs, &own, name, report),
     }
     Ok(())
@@ -272,20 +271,20 @@ fn take_session_key(home: &Path, source: &DeerFlowHome, report: &mut ImportRepor
     let (theirs, own) = (source.folder.join(SESSION_KEY), home.join(SESSION_KEY));
     let read = |file: &Path| -> Result<Option<String>, &str> {
         let bytes = read_plain(file, MAX_SESSION_KEY_BYTES)?;
-        let text = bytes.map(|bytes| String::from_utf8(bytes).map_err(|_| "it is no text")).transpose()?;
+        let text = bytes.map(|bytes| String::from_utf8(bytes).map_err(|_| "not UTF-8 text")).transpose()?;
         Ok(text.map(|text| text.trim().to_owned()))
     };
     let key = match read(&theirs) {
         Ok(key) => key,
         Err(why) => {
-            report.left(ItemKind::Account, SESSION_KEY, format!("{why}; people sign in once more"));
+            report.left(ItemKind::Account, SESSION_KEY, format!("{why}; users must sign in again"));
             return Ok(());
         }
     };
     match (key, read(&own).ok().flatten()) {
         (None, _) => Ok(()),
         (Some(key), _) if key.len() < MIN_SESSION_KEY_BYTES => {
-            report.left(ItemKind::Account, SESSION_KEY, "it can be guessed; people sign in once more");
+            report.left(ItemKind::Account, SESSION_KEY, "too short to be safe; users must sign in again");
             Ok(())
         }
         (Some(key), Some(known)) if key == known => {
@@ -293,7 +292,7 @@ fn take_session_key(home: &Path, source: &DeerFlowHome, report: &mut ImportRepor
             Ok(())
         }
         (Some(_), Some(_)) => {
-            let why = format!("{} is in use; people sign in once more", own.display());
+            let why = format!("{} already exists; users must sign in again", own.display());
             report.left(ItemKind::Account, SESSION_KEY, why);
             Ok(())
         }
@@ -309,7 +308,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 
 fn copied(from: &Path, to: &Path, name: &str, report: &mut ImportReport) -> Result<()> {
     if to.exists() {
-        report.left(ItemKind::Config, name, format!("{} is there already", to.display()));
+        report.left(ItemKind::Config, name, format!("{} already exists", to.display()));
         return Ok(());
     }
     copied_as(ItemKind::Config, from, to, name, report)
@@ -344,8 +343,8 @@ fn written_as(bytes: &[u8], to: &Path, name: &str, dry_run: bool) -> Result<()> 
     Ok(fs::rename(&part, to)?)
 }
 
-/// Returns DeerFlow's configuration without the keys for folders that pudu keeps in its home, and the removed keys. The
-/// settings are adjusted accordingly.
+/// Returns DeerFlow's configuration without the keys for folders that pudu keeps in its home, and the removed keys.
+/// Adjusts the settings accordingly.
 fn in_one_home(config: &Path, fixed: &mut Fixed) -> (String, Vec<String>) {
     let Some((text, lost)) = shorter(config) else { return (String::new(), Vec::new()) };
     let lost_any = |keys: &[&str]| lost.iter().any(|lost| keys.contains(&lost.as_str()));
@@ -367,7 +366,7 @@ fn shorter(config: &Path) -> Option<(String, Vec<String>)> {
     let of_server = serde_saphyr::from_str::<TheirConfig>(&text)
         .is_ok_and(|config| config.checkpointer.is_some_and(|of| of.r#type.as_deref() == Some("postgres")));
     let places = PLACES.iter().filter(|(section, _)| !(of_server && *section == "checkpointer"));
-    Some(comment_out(&text, &places.copied().collect::<Vec<_>>(), "left out by pudu import"))
+    Some(comment_out(&text, &places.copied().collect::<Vec<_>>(), "skipped by pudu import"))
 }
 
 /// Returns whether a file equals DeerFlow's without those keys.
@@ -381,7 +380,7 @@ fn name_places(fixed: &Fixed, report: &mut ImportReport) {
     let mut name = |key: &str, folder: &Path| {
         if !folder.starts_with(&fixed.home) {
             let why = format!(
-                "{} is outside of the home {}; remove the key to have it there",
+                "{} is outside of the home folder {}; remove the key to use the home folder",
                 folder.display(),
                 fixed.home.display()
             );
@@ -396,7 +395,7 @@ fn name_places(fixed: &Fixed, report: &mut ImportReport) {
 
 /// Opens a temporary copy of the store, for a dry run.
 async fn copy_of_store(backend: &Backend, report: &mut ImportReport) -> Result<(Db, Option<TempDir>)> {
-    let folder = TempDir::new().context("cannot make a folder for a copy of the store")?;
+    let folder = TempDir::new().context("cannot create a folder for a copy of the store")?;
     let copy = folder.path().join(store::STORE);
     match backend {
         Backend::Sqlite { dir } => {
@@ -411,7 +410,7 @@ async fn copy_of_store(backend: &Backend, report: &mut ImportReport) -> Result<(
             }
         }
         Backend::Postgres { .. } => {
-            let why = "what is in pudu's database on the server was not looked at: all counts as new";
+            let why = "a dry run does not read pudu's database on the server, so every item counts as new";
             report.left(ItemKind::Other, "database", why);
         }
         Backend::Memory => {}

@@ -1,6 +1,6 @@
 //! `pudu memory`: lists, exports and replaces the memory of a user.
 //!
-//! Reading works beside a daemon. Replacing locks the home and the database, because an index belongs to the files.
+//! Reading works beside a daemon. Replacing locks the home and the database, because the store indexes the files.
 
 use super::{
     person::{self, Belonging},
@@ -8,15 +8,13 @@ use super::{
 };
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
-use pudu_client::{
-    Memories, MemoryOf,
-    base::foreign,
-    memories::{MemoryOptions, MemoryStore},
-    store::{Db, DbLocation},
-};
+use pudu_agent::{Memories, MemoryOf};
+use pudu_base::foreign;
 use pudu_config::{Config, LoadedConfig, Start};
 use pudu_daemon::store;
 use pudu_kit::{file, home::Home};
+use pudu_memory::{MemoryOptions, MemoryStore};
+use pudu_store::{Db, DbLocation};
 use serde_json::Value;
 use std::{
     fs::File,
@@ -43,7 +41,7 @@ pub(super) enum MemoryCommand {
     /// Export the memory of a user as DeerFlow's JSON document.
     Export {
         #[command(flatten)]
-        whose: Whose,
+        owner: MemoryOwner,
         /// File to create (default: standard output).
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
@@ -53,7 +51,7 @@ pub(super) enum MemoryCommand {
         /// Document, or - for standard input.
         file: PathBuf,
         #[command(flatten)]
-        whose: Whose,
+        owner: MemoryOwner,
         /// Confirm that all other facts are deleted.
         #[arg(long)]
         yes: bool,
@@ -62,7 +60,7 @@ pub(super) enum MemoryCommand {
 
 /// A user, and the agent that remembers them.
 #[derive(Args, Debug)]
-pub(super) struct Whose {
+pub(super) struct MemoryOwner {
     /// User, as for `pudu export`.
     #[arg(long, value_name = "WHO")]
     user: String,
@@ -73,7 +71,7 @@ pub(super) struct Whose {
 
 /// Runs `pudu memory`.
 pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String> {
-    let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
+    let loaded = run::load(start).map_err(|_| anyhow!("the configuration is invalid"))?;
     let config = &loaded.config;
     match verb {
         MemoryCommand::List { user: None, .. } => users(config),
@@ -82,29 +80,29 @@ pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String
                 .await?
                 .read(&resolve_memory(start, &loaded, user, agent.as_ref()).await?)
                 .await?;
-            let line = |fact: &pudu_client::memories::Fact| {
+            let line = |fact: &pudu_memory::Fact| {
                 let text = foreign::line(&fact.content, MAX_FACT_CHARS);
                 format!("{}  {}  {:.2}  {text}", fact.id, fact.category.label(), fact.confidence)
             };
             let lines: Vec<String> = document.facts.iter().map(line).collect();
-            Ok(if lines.is_empty() { "no facts".to_owned() } else { lines.join("\n") })
+            Ok(if lines.is_empty() { "There are no facts.".to_owned() } else { lines.join("\n") })
         }
-        MemoryCommand::Export { whose, output } => {
-            let of = resolve_memory(start, &loaded, &whose.user, whose.agent.as_ref()).await?;
+        MemoryCommand::Export { owner, output } => {
+            let of = resolve_memory(start, &loaded, &owner.user, owner.agent.as_ref()).await?;
             let document = format!("{:#}", reader(config).await?.export(&of).await?);
             let Some(output) = output else { return Ok(document) };
             file::create(output, document.as_bytes(), 0o600)
                 .with_context(|| format!("cannot write {}", output.display()))?;
-            Ok(format!("wrote {}", output.display()))
+            Ok(format!("Wrote {}.", output.display()))
         }
-        MemoryCommand::Import { file, whose, yes } => {
-            let of = resolve_memory(start, &loaded, &whose.user, whose.agent.as_ref()).await?;
+        MemoryCommand::Import { file, owner, yes } => {
+            let of = resolve_memory(start, &loaded, &owner.user, owner.agent.as_ref()).await?;
             let document = read(file)?;
             if !yes {
                 let user = &of.user;
                 bail!(
-                    "this replaces all that is remembered of {user}; what the document does not have is forgotten for good: \
-                     say --yes if that is meant"
+                    "this replaces the memory of {user} and permanently deletes facts that the document does not \
+                     contain; confirm with --yes"
                 );
             }
             import(config, &of, document).await
@@ -115,14 +113,14 @@ pub(super) async fn memory(start: &Start, verb: &MemoryCommand) -> Result<String
 /// Replaces a memory, with the home and the database locked.
 async fn import(config: &Config, of: &MemoryOf, document: Value) -> Result<String> {
     let _home = Home::lock(&config.fixed.home)?;
-    let db = store::open(&config.fixed.database, &config.fixed.home).await?;
-    let claim = db.claim().await.context("cannot have the database alone");
+    let db = store::open(&config.fixed.database).await?;
+    let claim = db.claim().await.context("cannot get exclusive use of the database");
     let done = match claim {
         Ok(_claim) => memories(config, db.clone()).import(of, document).await.map_err(Into::into),
         Err(error) => Err(error),
     };
     db.close().await;
-    Ok(format!("{} facts are remembered of {} now", done?, of.user))
+    Ok(format!("Stored {} facts of {}.", done?, of.user))
 }
 
 /// Opens memories for reading, without the store.
@@ -156,7 +154,7 @@ fn users(config: &Config) -> Result<String> {
         let facts = store.read(&scope, pudu_kit::clock::now())?.facts.len();
         lines.push(format!("{}  {}  {facts} facts", scope.user(), scope.agent()));
     }
-    Ok(if lines.is_empty() { "nothing is remembered of anybody".to_owned() } else { lines.join("\n") })
+    Ok(if lines.is_empty() { "No memories are stored yet.".to_owned() } else { lines.join("\n") })
 }
 
 fn read(path: &Path) -> Result<Value> {
@@ -169,5 +167,5 @@ fn read(path: &Path) -> Result<Value> {
     if bytes.len() as u64 > MAX_DOCUMENT_BYTES {
         bail!("{} is larger than {} MiB", path.display(), MAX_DOCUMENT_BYTES >> 20);
     }
-    serde_json::from_slice(&bytes).with_context(|| format!("{} is no JSON", path.display()))
+    serde_json::from_slice(&bytes).with_context(|| format!("{} is not valid JSON", path.display()))
 }

@@ -1,99 +1,183 @@
-//! Requests to the daemon of this folder.
+//! Requests to the HTTP API of this folder's daemon, or of this process if there is none.
 
-use anyhow::{Context, Result, bail};
-use pudu_client::net::{
-    self,
-    reqwest::{Method, Response},
+use super::run;
+use anyhow::{Context, Result, anyhow, bail};
+use pudu_config::{self as config, LoadedConfig, Start};
+use pudu_daemon::{
+    offline::{OfflineApi, StoreAccess},
+    store,
 };
-use pudu_config::{self as config, Start};
 use pudu_gateway::token;
 use pudu_kit::home;
+use pudu_net::{
+    self as net,
+    reqwest::{Method, Response},
+};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path, process::ExitCode, time::Duration};
+use url::Url;
 
 /// Default timeout of a request to the daemon.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a request that reads or deletes much data.
+const LONG_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// Calls the daemon's API with the operator's token; returns its refusal as an error.
-pub(super) async fn call(
-    start: &Start,
+/// A request to the API with the operator's rights.
+pub(super) struct ApiRequest<'r> {
     method: Method,
-    path: &[&str],
-    query: &[(&str, &str)],
-) -> Result<Value> {
-    call_within(start, REQUEST_TIMEOUT, method, path, query).await
-}
-
-/// Calls the daemon's API with a custom timeout.
-pub(super) async fn call_within(
-    start: &Start,
+    path: Vec<&'r str>,
+    query: Vec<(&'r str, String)>,
+    body: Option<Value>,
     timeout: Duration,
-    method: Method,
-    path: &[&str],
-    query: &[(&str, &str)],
-) -> Result<Value> {
-    read(send(start, timeout, method, path, query, None).await?).await
+    access: StoreAccess,
+    loaded: Option<&'r LoadedConfig>,
 }
 
-/// Sends a POST request to the daemon's API.
-pub(super) async fn post(
-    start: &Start,
-    path: &[&str],
-    query: &[(&str, &str)],
-    body: &Value,
-) -> Result<Value> {
-    read(send(start, REQUEST_TIMEOUT, Method::POST, path, query, Some(body)).await?).await
-}
+impl<'r> ApiRequest<'r> {
+    /// Creates a request that reads from the store.
+    pub(super) fn get(path: &[&'r str]) -> Self {
+        Self {
+            method: Method::GET,
+            path: path.to_vec(),
+            query: Vec::new(),
+            body: None,
+            timeout: REQUEST_TIMEOUT,
+            access: StoreAccess::Read,
+            loaded: None,
+        }
+    }
 
-/// Sends a PUT request to the daemon's API.
-pub(super) async fn put(start: &Start, path: &[&str], body: &Value) -> Result<Value> {
-    read(send(start, REQUEST_TIMEOUT, Method::PUT, path, &[], Some(body)).await?).await
+    /// Creates a request that changes the store.
+    pub(super) fn change(method: Method, path: &[&'r str]) -> Self {
+        Self { method, access: StoreAccess::Write, ..Self::get(path) }
+    }
+
+    /// Sets the method of a request that does not change the store.
+    pub(super) fn method(self, method: Method) -> Self {
+        Self { method, ..self }
+    }
+
+    /// Adds a parameter to the query.
+    pub(super) fn query(mut self, key: &'r str, value: &impl ToString) -> Self {
+        self.query.push((key, value.to_string()));
+        self
+    }
+
+    /// Sets the body.
+    pub(super) fn body(self, body: Value) -> Self {
+        Self { body: Some(body), ..self }
+    }
+
+    /// Sets the long timeout.
+    pub(super) fn long(self) -> Self {
+        Self { timeout: LONG_TIMEOUT, ..self }
+    }
+
+    /// Marks a request as accessing users' files, which needs exclusive access, and sets the long timeout.
+    pub(super) fn with_files(self) -> Self {
+        Self { access: StoreAccess::WriteFiles, ..self.long() }
+    }
+
+    /// Sets the configuration, if it is already loaded.
+    pub(super) fn loaded(self, loaded: Option<&'r LoadedConfig>) -> Self {
+        Self { loaded, ..self }
+    }
+
+    /// Returns the response; an error status is an error. A missing store is read as empty, or created for a change.
+    pub(super) async fn send(&self, start: &Start) -> Result<Value> {
+        self.answered(start, true, read).await.map(Option::unwrap_or_default)
+    }
+
+    /// Returns the response; an error status is an error. `None` without a store.
+    pub(super) async fn send_to_store(&self, start: &Start) -> Result<Option<Value>> {
+        self.answered(start, false, read).await
+    }
+
+    /// Returns the response of this folder's daemon. An error status is an error.
+    pub(super) async fn send_to_daemon(&self, start: &Start) -> Result<Value> {
+        let place = home::running_url(&start.home());
+        read(self.ask(start, &place.context("no pudu is running in this folder; start it first")?).await?)
+            .await
+    }
+
+    /// Writes the response to a new file. `None` without a store.
+    pub(super) async fn download(&self, start: &Start, to: &Path) -> Result<Option<()>> {
+        self.answered(start, false, async |answer| save(answer, to).await).await
+    }
+
+    /// Passes the response to `read`. Returns `None` if there is neither a daemon nor a store, unless one `is_made`.
+    async fn answered<T>(
+        &self,
+        start: &Start,
+        is_made: bool,
+        read: impl AsyncFnOnce(Response) -> Result<T>,
+    ) -> Result<Option<T>> {
+        if let Some(place) = home::running_url(&start.home()) {
+            return read(self.ask(start, &place).await?).await.map(Some);
+        }
+        let own;
+        let loaded = match self.loaded {
+            Some(loaded) => loaded,
+            None => {
+                own = run::load(start).map_err(|_| anyhow!("the configuration is invalid"))?;
+                &own
+            }
+        };
+        if !is_made && !store::has_store(&loaded.config.fixed.database.backend)? {
+            return Ok(None);
+        }
+        let api = OfflineApi::open(start, loaded, self.access).await?;
+        let url = self.url("http://localhost")?;
+        let answer = api.answer(self.method.clone(), url.as_str(), self.body.as_ref()).await;
+        let done = match answer {
+            Ok(answer) => read(answer).await,
+            Err(error) => Err(error),
+        };
+        api.close().await;
+        done.map(Some)
+    }
+
+    /// Sends the request to the daemon at a URL.
+    async fn ask(&self, start: &Start, place: &str) -> Result<Response> {
+        let mut request = net::client()?.request(self.method.clone(), self.url(place)?).timeout(self.timeout);
+        let chosen = match self.loaded {
+            Some(loaded) => loaded.config.fixed.gateway.token.clone(),
+            None => config::load(start).ok().and_then(|loaded| loaded.config.fixed.gateway.token),
+        };
+        if let Some(token) = chosen.or_else(|| token::found(&start.home())) {
+            request = request.bearer_auth(token.expose_secret());
+        }
+        if let Some(body) = &self.body {
+            request = request.json(body);
+        }
+        request.send().await.context("the daemon does not answer")
+    }
+
+    fn url(&self, place: &str) -> Result<Url> {
+        let mut url = Url::parse(place)?;
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.clear().push("api").extend(&self.path);
+        }
+        if !self.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&self.query);
+        }
+        Ok(url)
+    }
 }
 
 async fn read(answer: Response) -> Result<Value> {
-    let good = answer.status().is_success();
-    let facts: Value = answer.json().await.context("the daemon's answer cannot be read")?;
-    if !good {
-        bail!("{}", facts.get("detail").and_then(Value::as_str).unwrap_or("the daemon refused"));
+    let is_good = answer.status().is_success();
+    let facts: Value = answer.json().await.context("cannot read the daemon's answer")?;
+    if !is_good {
+        bail!("{}", facts.get("detail").and_then(Value::as_str).unwrap_or("the daemon refused the request"));
     }
     Ok(facts)
 }
 
-async fn send(
-    start: &Start,
-    timeout: Duration,
-    method: Method,
-    path: &[&str],
-    query: &[(&str, &str)],
-    body: Option<&Value>,
-) -> Result<Response> {
-    let home = start.home();
-    let place = home::running_url(&home).context("no pudu runs in this folder: start it first")?;
-    let mut url = url::Url::parse(&place)?;
-    if let Ok(mut segments) = url.path_segments_mut() {
-        segments.clear().push("api").extend(path);
-    }
-    if !query.is_empty() {
-        url.query_pairs_mut().extend_pairs(query);
-    }
-    let mut request = net::client()?.request(method, url).timeout(timeout);
-    let chosen = config::load(start).ok().and_then(|loaded| loaded.config.fixed.gateway.token);
-    if let Some(token) = chosen.or_else(|| token::found(&home)) {
-        request = request.bearer_auth(token.expose_secret());
-    }
-    if let Some(body) = body {
-        request = request.json(body);
-    }
-    request.send().await.context("the daemon does not answer")
-}
-
-/// Downloads a file from the daemon's API; the file must not exist yet.
-pub(super) async fn download(start: &Start, timeout: Duration, path: &[&str], to: &Path) -> Result<()> {
-    let mut answer = send(start, timeout, Method::GET, path, &[], None).await?;
+async fn save(mut answer: Response, to: &Path) -> Result<()> {
     if !answer.status().is_success() {
-        let facts: Value = answer.json().await.context("the daemon's answer cannot be read")?;
-        bail!("{}", facts.get("detail").and_then(Value::as_str).unwrap_or("the daemon refused"));
+        return read(answer).await.map(drop);
     }
     let mut options = fs::OpenOptions::new();
     let file = options.write(true).create_new(true).mode(0o600).open(to);
@@ -113,9 +197,8 @@ pub(super) async fn download(start: &Start, timeout: Duration, path: &[&str], to
 }
 
 /// Parses a URL from the command line.
-pub(super) fn address(text: &str) -> Result<url::Url> {
-    let url =
-        url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+pub(super) fn address(text: &str) -> Result<Url> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     url.with_context(|| {
         format!("\"{text}\" is not an address: write http://HOST:PORT, such as http://127.0.0.1:8001")
     })

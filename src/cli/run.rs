@@ -1,4 +1,4 @@
-//! `pudu`: the daemon, from start to shutdown.
+//! `pudu`: runs the daemon, from start to shutdown.
 
 use pudu_config::{CLOSING, LoadedConfig, Start};
 use pudu_daemon::{Greeting, logging, run};
@@ -11,7 +11,7 @@ use tokio::{
     sync::mpsc,
 };
 
-/// Number of signals that may wait: the first one stops the daemon, the second one at once.
+/// Number of signals that are queued: the first stops the daemon gracefully, the second at once.
 const MAX_SIGNALS: usize = 2;
 
 /// Runs the daemon until it receives a signal.
@@ -55,7 +55,7 @@ async fn run_until_signal(start: Start, loaded: LoadedConfig) -> anyhow::Result<
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            // Further signals ask for nothing more.
+            // Further signals have no effect.
             ask.try_send(()).ok();
         }
     });
@@ -64,7 +64,7 @@ async fn run_until_signal(start: Start, loaded: LoadedConfig) -> anyhow::Result<
 
 fn print_greeting(greeting: &Greeting) {
     let accounts = match greeting.accounts.as_slice() {
-        [] => "none yet: add one under `channels:` in config.yaml".to_owned(),
+        [] => "none; add one under `channels:` in config.yaml".to_owned(),
         names => names.join(", "),
     };
     let mut text = format!(
@@ -81,7 +81,7 @@ fn print_greeting(greeting: &Greeting) {
         text.push_str(&format!("  token    in {} (the page asks for it)\n", file.display()));
     }
     let place = greeting.page();
-    text.push_str(&format!("  page     http://{place}/   <- open this and say hello (or: pudu chat)\n"));
+    text.push_str(&format!("  page     http://{place}/   <- open this in a browser (or run: pudu chat)\n"));
     // The daemon also works if standard output is closed.
     io::stdout().write_all(text.as_bytes()).ok();
 }

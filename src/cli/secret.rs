@@ -1,6 +1,6 @@
 //! `pudu secret`: secrets for the skills of a user. Values are read from standard input and never printed.
 //!
-//! It works on the disk and needs no daemon; a running daemon sees the change with its next run.
+//! It works on files and needs no daemon; in a running daemon, the change takes effect with the next run.
 
 use super::{
     person::{self, Belonging},
@@ -8,7 +8,8 @@ use super::{
 };
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
-use pudu_client::{SecretStore, base::UserId};
+use pudu_agent::SecretStore;
+use pudu_base::UserId;
 use pudu_config::Start;
 use std::{
     io::{self, Read},
@@ -71,11 +72,14 @@ fn execute(store: &SecretStore, user: &UserId, verb: &SecretCommand) -> Result<S
                 .context("cannot read standard input")?;
             let value = value.strip_suffix('\n').unwrap_or(&value);
             store.set(user, name, value.strip_suffix('\r').unwrap_or(value))?;
-            format!("{name} is kept\n")
+            format!("Stored {name}.\n")
         }
-        SecretCommand::List { .. } => store.names(user)?.iter().map(|name| format!("{name}\n")).collect(),
+        SecretCommand::List { .. } => match store.names(user)?.as_slice() {
+            [] => "There are no secrets.\n".to_owned(),
+            names => names.iter().map(|name| format!("{name}\n")).collect(),
+        },
         SecretCommand::Delete { name, .. } => match store.delete(user, name)? {
-            true => format!("{name} is deleted\n"),
+            true => format!("Deleted {name}.\n"),
             false => bail!("there is no secret `{name}`"),
         },
     })

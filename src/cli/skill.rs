@@ -1,26 +1,27 @@
 //! `pudu skill`: lists, switches, installs, removes and rolls back skills.
 //!
-//! It works on the disk and needs no daemon; a running daemon sees the change with its next run. A rollback is audited,
-//! like every edit of a skill: a running daemon does it, otherwise this process notes it in the store.
+//! It works on files and needs no daemon; in a running daemon, the change takes effect with the next run. A rollback is
+//! audited, like every edit of a skill: a running daemon performs it, otherwise this process records it in the store.
 
 use super::{
     chat,
     person::{self, Belonging},
-    print_output, remote, run,
+    print_output,
+    remote::{self, ApiRequest},
+    run,
 };
 use anyhow::{Context, Result, anyhow};
 use clap::Subcommand;
-use pudu_client::{
-    base::UserId,
-    skills::{
-        BrokenSkill, CatalogEntry, ChangeAuthor, Hidden, OwnSkills, ScanVerdict, SkillChange, SkillVersion,
-        Skills,
-    },
-};
+use pudu_base::UserId;
 use pudu_config::{Fixed, Start, extensions};
 use pudu_daemon::{skills, store};
 use pudu_kit::{clock, home};
+use pudu_net::reqwest::Method;
 use pudu_people::rights;
+use pudu_skills::{
+    BrokenSkill, CatalogEntry, ChangeAuthor, Hidden, OwnSkills, ScanVerdict, SkillChange, SkillVersion,
+    Skills,
+};
 use serde_json::{Value, json};
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
@@ -129,7 +130,7 @@ pub(super) fn skill(start: &Start, verb: &SkillCommand) -> ExitCode {
     }
 }
 
-/// The home and its configuration.
+/// The home folder and its configuration.
 struct SkillHome<'a> {
     start: &'a Start,
     fixed: &'a Fixed,
@@ -161,11 +162,11 @@ fn execute(home: &SkillHome<'_>, skills: &Skills, user: &UserId, verb: &SkillCom
         SkillCommand::Rollback { name, version, .. } => {
             remote::wait(home.rollback(own, user, name, *version))?;
             let done = own.history(name)?.last().map_or(0, |done| done.number);
-            format!("{name} is as it was before change {version}; `rollback {name} {done}` undoes this\n")
+            format!("Rolled {name} back to before change {version}; `rollback {name} {done}` undoes this.\n")
         }
         SkillCommand::Remove { name, .. } => {
             own.remove(name)?;
-            format!("{name} is removed\n")
+            format!("Removed {name}.\n")
         }
     })
 }
@@ -192,10 +193,11 @@ impl SkillHome<'_> {
         if home::running_url(&self.fixed.home).is_some() {
             let path = ["skills", "custom", name, "rollback"];
             let body = json!({ "version": version });
-            return remote::post(self.start, &path, &[("user", user.as_str())], &body).await.map(drop);
+            let request = ApiRequest::change(Method::POST, &path).query("user", user).body(body);
+            return request.send_to_daemon(self.start).await.map(drop);
         }
         let author = ChangeAuthor { by: "operator".to_owned(), at: clock::now(), ..ChangeAuthor::default() };
-        let db = store::open(&self.fixed.database, &self.fixed.home).await?;
+        let db = store::open(&self.fixed.database).await?;
         let detail = format!("rollback {name} of {user} to before change {version}");
         let entry = db.begin_audit_entry(rights::audit_entry("skill", detail)).await?;
         let done = own.change(name, &SkillChange::Restore(version), author);
@@ -210,12 +212,12 @@ fn history(versions: &[SkillVersion]) -> String {
     for SkillVersion { number, at, action, by, why, file, files, .. } in versions {
         let file = file.as_deref().map(|file| format!(" {file}")).unwrap_or_default();
         let why = why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-        let kept = if *files == 0 { " (nothing before it is kept)" } else { "" };
+        let kept = if *files == 0 { " (no earlier state is stored)" } else { "" };
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{number:4}  {}  {action}{file} by {by}{why}{kept}", clock::text(*at));
     }
     if versions.is_empty() {
-        out.push_str("no changes\n");
+        out.push_str("There are no changes.\n");
     }
     out
 }
@@ -263,10 +265,10 @@ fn list(skills: &OwnSkills) -> String {
         );
     }
     if catalog.entries.is_empty() {
-        out.push_str("no skills\n");
+        out.push_str("There are no skills.\n");
     }
     for Hidden { name, by, .. } in &catalog.hidden {
-        let _ = writeln!(out, "hidden       {name:width$}  it gives way to {}", by.display());
+        let _ = writeln!(out, "hidden       {name:width$}  replaced by {}", by.display());
     }
     for BrokenSkill { folder, why } in &catalog.broken {
         let _ = writeln!(out, "BROKEN  {}\n        {why}", folder.display());
@@ -281,12 +283,12 @@ fn show(entry: &CatalogEntry) -> String {
     };
     line("state", if entry.enabled { "on" } else { "off" });
     line("category", entry.category.name());
-    line("licence", entry.license.as_deref().unwrap_or("not said"));
+    line("licence", entry.license.as_deref().unwrap_or("not set"));
     line("tools", &entry.tools.as_ref().map_or("all".to_owned(), |tools| tools.join(", ")));
     let starters = match (entry.invocation.by_model, entry.invocation.by_people) {
-        (true, true) => "the agent, and people by name",
+        (true, true) => "the agent, and users by name",
         (true, false) => "the agent only",
-        (false, true) => "people by name only",
+        (false, true) => "users by name only",
         (false, false) => "nobody",
     };
     line("starters", starters);
@@ -301,22 +303,19 @@ fn show(entry: &CatalogEntry) -> String {
 fn install(skills: &OwnSkills, file: &std::path::Path, replace: bool) -> Result<String> {
     let installed = skills.install(file, replace)?;
     let mut out =
-        format!("{} is installed: {} file(s), {} bytes\n", installed.name, installed.files, installed.bytes);
+        format!("Installed {}: {} file(s), {} bytes.\n", installed.name, installed.files, installed.bytes);
     match installed.report.verdict() {
-        ScanVerdict::Allow => out.push_str("the scan found nothing\n"),
+        ScanVerdict::Allow => out.push_str("The scan found nothing.\n"),
         ScanVerdict::Warn | ScanVerdict::Block => {
-            let _ = writeln!(out, "the scan found what a person should look at:\n{}", installed.report);
+            let _ = writeln!(out, "The scan found places to review:\n{}", installed.report);
         }
     }
     for note in &installed.notes {
         let _ = writeln!(out, "note: {note}");
     }
     if let Some(row) = pudu_dispatch::commands::TABLE.iter().find(|row| row.name == installed.name) {
-        let _ = writeln!(
-            out,
-            "/{} stays the command of that name: the agent uses the skill by itself only",
-            row.name
-        );
+        let _ =
+            writeln!(out, "/{} stays the command of that name; only the agent can start the skill", row.name);
     }
     Ok(out)
 }

@@ -1,42 +1,21 @@
-//! `pudu storage`: shows and prunes stored data, and deletes threads. The commands go to the daemon of this folder, or
-//! run in this process if there is none.
+//! `pudu storage`: shows and prunes stored data, and deletes threads.
 
-use super::{remote, run};
-use anyhow::{Context, Result, anyhow, bail};
+use super::{remote::ApiRequest, table::columns};
+use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use clap::Subcommand;
-use pudu_client::{
-    AccountUsage, RetentionRules, Storage,
-    base::{ThreadId, foreign},
-    net::reqwest::Method,
-    sandbox::Folders,
-    store::{Db, Deletion, StoreError},
-};
-use pudu_config::{Backend, Start};
-use pudu_daemon::store;
-use pudu_gateway::{
-    self as gateway,
-    storage::{LISTED_THREADS, MAX_LISTED_THREADS},
-};
-use pudu_kit::{
-    clock,
-    home::{self, Home},
-};
+use pudu_base::foreign;
+use pudu_config::Start;
+use pudu_gateway::{LISTED_THREADS, MAX_LISTED_THREADS, thread};
+use pudu_net::reqwest::Method;
 use serde_json::Value;
-use std::time::Duration;
-use unicode_width::UnicodeWidthStr;
 
-/// Timeout of a deletion by the daemon.
-const PRUNE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-
-/// Error if the store cannot be read.
-const UNREADABLE: &str = "the store cannot be read";
 /// Maximum length of a listed title, in characters.
 const MAX_TITLE_CHARS: usize = 60;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
-    /// Show the stored data of each bot, and the amount that the next pruning deletes.
+    /// Show how much data each bot stores, and how much the next prune will delete.
     Show {
         /// Print JSON.
         #[arg(long)]
@@ -65,14 +44,11 @@ pub(super) enum Verb {
 /// Runs `pudu storage`.
 pub(super) async fn storage(start: &Start, verb: &Verb) -> Result<String> {
     if let Verb::Delete { thread } = verb
-        && gateway::thread::read(thread).is_none()
+        && thread::read(thread).is_none()
     {
-        bail!("{}", gateway::thread::WRONG);
+        bail!("{}", thread::WRONG);
     }
-    let answer = match home::running_url(&start.home()) {
-        Some(_) => ask(start, verb).await?,
-        None => execute_offline(start, verb).await?,
-    };
+    let answer = answer(start, verb).await?;
     Ok(match verb {
         Verb::Show { json: true } | Verb::Threads { json: true, .. } => {
             serde_json::to_string_pretty(&answer)?
@@ -84,76 +60,22 @@ pub(super) async fn storage(start: &Start, verb: &Verb) -> Result<String> {
     })
 }
 
-async fn ask(start: &Start, verb: &Verb) -> Result<Value> {
-    let mut query = Vec::new();
-    let (method, path): (_, &[&str]) = match verb {
+async fn answer(start: &Start, verb: &Verb) -> Result<Value> {
+    match verb {
+        Verb::Show { .. } => ApiRequest::get(&["storage"]).long().send(start).await,
         Verb::Threads { account, limit, .. } => {
-            query.push(("limit", limit.to_string()));
-            query.extend(account.clone().map(|account| ("account", account)));
-            (Method::GET, &["threads"])
+            let request = ApiRequest::get(&["threads"]).query("limit", limit);
+            let request = account.iter().fold(request, |request, account| request.query("account", account));
+            request.long().send(start).await
         }
-        Verb::Show { .. } => (Method::GET, &["storage"]),
-        Verb::Prune => (Method::POST, &["storage", "prune"]),
-        Verb::Delete { thread } => (Method::DELETE, &["storage", "threads", thread]),
-    };
-    let query: Vec<(&str, &str)> = query.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    remote::call_within(start, PRUNE_TIMEOUT, method, path, &query).await
-}
-
-/// Opens the store of a home without a daemon and runs the command.
-async fn execute_offline(start: &Start, verb: &Verb) -> Result<Value> {
-    let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
-    let fixed = &loaded.config.fixed;
-    if !store::has_store(&fixed.database.backend) {
-        return match verb {
-            Verb::Delete { .. } => bail!("there is no such thread"),
-            Verb::Threads { .. } => Ok(gateway::storage::listed(&[])),
-            Verb::Show { .. } | Verb::Prune => {
-                Ok(gateway::storage::to_json(&[], &loaded.config.hot.retention))
-            }
-        };
-    }
-    let server = matches!(fixed.database.backend, Backend::Postgres { .. });
-    if server
-        && !matches!(verb, Verb::Show { .. } | Verb::Threads { .. })
-        && !fixed.home.join("users").exists()
-    {
-        bail!("{} has no files of threads: run this where the daemon's home is", fixed.home.display());
-    }
-    let _home = Home::lock(&fixed.home)?;
-    let db = store::open(&fixed.database, &fixed.home).await?;
-    let storage = Storage::new(db.clone(), Folders::new(fixed.home.clone(), None));
-    let rules = &loaded.config.hot.retention;
-    let done = match verb {
-        // A database server may belong to the daemon that has the files: reading changes nothing there.
-        Verb::Show { .. } if server => {
-            usage_to_json(storage.usage_as_stored(rules, clock::now()).await, rules)
+        Verb::Prune => {
+            let request = ApiRequest::change(Method::POST, &["storage", "prune"]).with_files();
+            Ok(request.send_to_store(start).await?.unwrap_or_default())
         }
-        Verb::Show { .. } => usage_to_json(storage.usage(rules, clock::now()).await, rules),
-        Verb::Threads { account, limit, .. } => {
-            let threads = storage.threads(account.as_deref(), *limit).await;
-            Ok(gateway::storage::listed(&threads.context(UNREADABLE)?))
+        Verb::Delete { thread } => {
+            let request = ApiRequest::change(Method::DELETE, &["storage", "threads", thread]).with_files();
+            request.send_to_store(start).await?.context("there is no such thread")
         }
-        Verb::Prune | Verb::Delete { .. } => execute_locked(&db, &storage, rules, verb).await,
-    };
-    db.close().await;
-    done
-}
-
-fn usage_to_json(usage: Result<Vec<AccountUsage>, StoreError>, rules: &RetentionRules) -> Result<Value> {
-    Ok(gateway::storage::to_json(&usage.context(UNREADABLE)?, rules))
-}
-
-/// Deletes data, with the database locked.
-async fn execute_locked(db: &Db, storage: &Storage, rules: &RetentionRules, verb: &Verb) -> Result<Value> {
-    let _claim = db.claim().await.context("cannot have the database alone")?;
-    let Verb::Delete { thread } = verb else {
-        return Ok(gateway::storage::counts(&storage.prune(rules, clock::now()).await?));
-    };
-    match storage.delete(&ThreadId::from(thread.as_str())).await? {
-        Deletion::Done => Ok(Value::Null),
-        Deletion::InUse => bail!("the thread has a turn that is not done: start pudu and let it end"),
-        Deletion::Unknown => bail!("there is no such thread"),
     }
 }
 
@@ -170,14 +92,14 @@ fn table(answer: &Value) -> String {
     rows.extend(accounts.iter().map(row));
     let table = columns(&rows);
     format!(
-        "{table}\n\nKEEPS is what `retention:` keeps. DUE is what `pudu storage prune` deletes, and the daemon by itself."
+        "{table}\n\nKEEPS: the limits of `retention:`. DUE: what `pudu storage prune` or the daemon will delete next."
     )
 }
 
 /// Parses the number of threads.
 fn limit(text: &str) -> Result<usize, String> {
     let limit = text.parse().ok().filter(|limit| (1..=MAX_LISTED_THREADS).contains(limit));
-    limit.ok_or_else(|| format!("it is 1 to {MAX_LISTED_THREADS}"))
+    limit.ok_or_else(|| format!("must be between 1 and {MAX_LISTED_THREADS}"))
 }
 
 /// Formats a list of threads.
@@ -253,7 +175,7 @@ fn pruned(counts: &Value) -> String {
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
 }
 
-fn several(count: u64, thing: &str) -> String {
+pub(super) fn several(count: u64, thing: &str) -> String {
     if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
 }
 
@@ -264,16 +186,4 @@ fn number(of: &Value, key: &str) -> u64 {
 /// Formats a size: `1.5 MiB`.
 fn size(bytes: u64) -> String {
     ByteSize::b(bytes).display().iec().to_string()
-}
-
-/// Aligns rows in columns.
-fn columns<const N: usize>(rows: &[[String; N]]) -> String {
-    let widths: [usize; N] = std::array::from_fn(|at| {
-        rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.width()).max().unwrap_or(0)
-    });
-    let line = |row: &[String; N]| {
-        let pad = |(cell, width): (&String, &usize)| format!("{cell}{}", " ".repeat(width - cell.width()));
-        row.iter().zip(&widths).map(pad).collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -14,8 +14,8 @@ pub(super) fn new_password() -> Result<SecretString> {
         return line();
     }
     let first = unseen("New password: ")?;
-    if unseen("Once more: ")?.expose_secret() != first.expose_secret() {
-        bail!("these are two different passwords");
+    if unseen("Repeat the password: ")?.expose_secret() != first.expose_secret() {
+        bail!("the passwords do not match");
     }
     Ok(first)
 }
@@ -28,7 +28,7 @@ pub(super) fn expose(password: &SecretString) -> &str {
 fn unseen(prompt: &str) -> Result<SecretString> {
     eprint!("{prompt}");
     io::stderr().flush()?;
-    let before = tcgetattr(io::stdin()).context("the terminal cannot be asked")?;
+    let before = tcgetattr(io::stdin()).context("cannot read the terminal settings")?;
     let mut quiet = before.clone();
     quiet.local_modes.remove(LocalModes::ECHO);
     tcsetattr(io::stdin(), OptionalActions::Flush, &quiet)?;

@@ -1,14 +1,8 @@
-//! `pudu usage`: lists model spending and remaining budgets, from the daemon of this folder, or from the store if there
-//! is no daemon.
+//! `pudu usage`: lists model spending and remaining budgets.
 
-use super::{remote, run};
-use anyhow::{Context, Result, anyhow};
-use pudu_client::net::reqwest::Method;
+use super::remote::ApiRequest;
+use anyhow::Result;
 use pudu_config::{LoadedConfig, Start};
-use pudu_daemon::store;
-use pudu_gateway as gateway;
-use pudu_kit::home;
-use pudu_people::rights;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -23,33 +17,17 @@ const PARTS: [(&str, &str); 5] = [
 
 /// Lists the spending of a number of days, including today.
 pub(super) async fn usage(start: &Start, days: u32, json: bool) -> Result<String> {
-    let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
-    let facts = facts(start, &loaded, days).await?;
+    let facts = facts(start, None, days).await?;
     if json {
         return Ok(serde_json::to_string_pretty(&facts)?);
     }
     Ok(table(&facts))
 }
 
-/// Returns the spending and the use of budgets.
-pub(super) async fn facts(start: &Start, loaded: &LoadedConfig, days: u32) -> Result<Value> {
-    let fixed = &loaded.config.fixed;
-    if home::running_url(&fixed.home).is_some() {
-        let days = days.to_string();
-        return remote::call(start, Method::GET, &["usage"], &[("days", &days)]).await;
-    }
-    if !store::has_store(&fixed.database.backend) {
-        return Ok(Value::Null);
-    }
-    let db = store::open(&fixed.database, &fixed.home).await?;
-    let hot = &loaded.config.hot;
-    let facts = async {
-        let known = rights::known(&db, &fixed.home, hot.timing.unpaired).await?;
-        gateway::usage::facts(&db, &hot.budgets, &known, days).await.context("the store cannot be read")
-    };
-    let facts = facts.await;
-    db.close().await;
-    facts
+/// Returns the spending and the use of budgets; null without a store.
+pub(super) async fn facts(start: &Start, loaded: Option<&LoadedConfig>, days: u32) -> Result<Value> {
+    let request = ApiRequest::get(&["usage"]).query("days", &days).loaded(loaded);
+    Ok(request.send_to_store(start).await?.unwrap_or_default())
 }
 
 /// Returns one line per exhausted budget.
@@ -67,7 +45,7 @@ fn table(facts: &Value) -> String {
     for (key, title) in PARTS {
         let rows: Vec<String> = list(facts, key).map(|row| spent_line(row, key)).collect();
         if !rows.is_empty() {
-            // Writing into a string cannot fail.
+            // Writing to a String cannot fail.
             let _ = writeln!(text, "{title}\n{}\n", rows.join("\n"));
         }
     }
@@ -76,7 +54,7 @@ fn table(facts: &Value) -> String {
         let _ = writeln!(text, "Budgets\n{}\n", budgets.join("\n"));
     }
     if text.is_empty() {
-        return "Nothing was spent.".to_owned();
+        return "There is no spending yet.".to_owned();
     }
     text.trim_end().to_owned()
 }
@@ -90,7 +68,7 @@ fn spent_line(row: &Value, part: &str) -> String {
         calls => format!(" ({calls} estimated)"),
     };
     format!(
-        "  {}: {} tokens read, {} written{costs}, in {} calls{estimated}",
+        "  {}: {} input tokens, {} output tokens{costs}, {} calls{estimated}",
         name(row, part),
         number("input_tokens"),
         number("output_tokens"),
@@ -101,13 +79,13 @@ fn spent_line(row: &Value, part: &str) -> String {
 fn budget_line(budget: &Value) -> String {
     let text = |key: &str| budget.get(key).and_then(Value::as_str).unwrap_or_default();
     let amount = |key: &str| budget.get(key).map(Value::to_string).unwrap_or_default();
-    let used_up = if budget.get("used_up") == Some(&Value::Bool(true)) { ", used up" } else { "" };
-    let whose = match text("scope") {
+    let used_up = if budget.get("used_up") == Some(&Value::Bool(true)) { ", exhausted" } else { "" };
+    let subject = match text("scope") {
         "everybody" => "everybody".to_owned(),
         scope => format!("{scope} {}", name(budget, if scope == "person" { "people" } else { scope })),
     };
     format!(
-        "  {whose}, this {}: {} of {} {} spent{used_up}; it resets at {}",
+        "  {subject}, this {}: {} of {} {} spent{used_up}; it resets at {}",
         text("period"),
         amount("spent"),
         amount("limit"),
@@ -116,7 +94,7 @@ fn budget_line(budget: &Value) -> String {
     )
 }
 
-/// Returns a printable name. Spending of deleted users has no name, nor does that of programs that embed pudu.
+/// Returns a printable name. Spending of deleted users and of programs that embed pudu has no name.
 fn name(row: &Value, part: &str) -> String {
     let text = |key: &str| -> String {
         let text = row.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -124,7 +102,7 @@ fn name(row: &Value, part: &str) -> String {
         text.replace("\\'", "'").replace("\\\"", "\"")
     };
     match (text("name"), text("who"), part) {
-        (name, _, "people") if name.is_empty() => "(forgotten people)".to_owned(),
+        (name, _, "people") if name.is_empty() => "(deleted users)".to_owned(),
         (name, _, _) if name.is_empty() => "(none)".to_owned(),
         (name, who, _) if who.is_empty() => name,
         (name, who, _) => format!("{who} ({name})"),

@@ -31,7 +31,7 @@ async fn what_a_page_talks_an_agent_into_does_not_become_its_soul_unasked() {
     let asks = press(&house, &ada, "Deny").await;
     assert!(asks.text.contains("evil.example"), "who decides sees what is to be written: {}", asks.text);
     ada.reads_so(|text| text.contains("I did not.")).await;
-    assert!(asked(&house).last_tool().contains("did not allow this"), "{}", asked(&house).last_tool());
+    assert!(asked(&house).last_tool().contains("denied this call"), "{}", asked(&house).last_tool());
     assert_eq!(house.soul_of("clerk"), "You are polite.");
     // Nor by a sub-agent, which has no such tool.
     let task = json!({"description": "read", "prompt": "Read it.", "subagent_type": "general-purpose"});
@@ -66,7 +66,7 @@ async fn an_agent_changes_itself_when_it_is_asked_to_and_takes_more_tools_only_w
     ada.say("be blunt");
     press(&house, &ada, "Approve").await;
     ada.reads_so(|text| text.contains("Done.")).await;
-    assert_eq!(told(&house), "Changed: soul. It counts from the next message on.");
+    assert_eq!(told(&house), "Changed: soul. The change takes effect with the next message.");
     assert!(system(&asked(&house)).contains("You are polite."), "this run is as it began");
     ada.says("hello", "echo: hello").await;
     assert!(system(&asked(&house)).contains("You are blunt."));
@@ -96,7 +96,7 @@ async fn an_agent_changes_itself_when_it_is_asked_to_and_takes_more_tools_only_w
         config,
         "name: \"clerk\"\ndescription: \"\"\ntool_groups: [\"web\",\"bash\"]\n\"model_setting\": {\"temperature\":0}\n"
     );
-    let (_, audit) = house.pudu(&["audit"]);
+    let audit = house.audit(&[]);
     assert!(
         audit.contains(
             "update_agent  allowed  exit 0  clerk: more tools (bash); soul; tool_groups [web, bash]"

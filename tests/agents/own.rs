@@ -20,7 +20,7 @@ async fn an_agent_made_in_a_chat_is_its_makers_and_a_shared_one_is_changed_by_ap
     assert!(system(&asked(&house)).contains("You are a poet."));
     assert!(asked(&house).tools().contains(&"update_agent"), "it is hers to change");
 
-    bob.says("/agent poet", "There is no agent poet. /agent lists those there are.").await;
+    bob.says("/agent poet", "There is no agent poet. /agent lists the agents.").await;
     bob.say("/agent");
     let list = bob.reads_so(|text| text.starts_with("Agents:")).await;
     assert!(list.contains("clerk") && !list.contains("poet"), "{list}");
@@ -31,7 +31,7 @@ async fn an_agent_made_in_a_chat_is_its_makers_and_a_shared_one_is_changed_by_ap
     assert!(system(&asked(&house)).contains("You are Bob's."), "each has one of that name");
     bob.says(
         "/agent new clerk x",
-        "There is an agent clerk already. Write /agent new NAME, and behind it what the agent is for.",
+        "The agent clerk exists already. Write /agent new NAME, followed by the agent's purpose.",
     )
     .await;
 
@@ -46,7 +46,7 @@ async fn an_agent_made_in_a_chat_is_its_makers_and_a_shared_one_is_changed_by_ap
     assert_eq!(listed.matches("poet").count(), 2, "{listed}");
     let (_, found) = house.pudu(&["doctor"]);
     assert!(
-        found.contains(&format!("ok    shared agents: changed by approvers: telegram {}", bob.person)),
+        found.contains(&format!("ok    shared agents: editable by approvers (telegram {})", bob.person)),
         "{found}"
     );
     // A name in the configuration never means a user's own agent.

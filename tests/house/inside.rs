@@ -1,9 +1,9 @@
 //! A daemon in the test's own process: on a runtime of its own, with its own environment, folder and log.
 
-use pudu_client::net::{proxy::ProxySettings, scrub::SecretScope};
 use pudu_config::Start;
 use pudu_daemon::{logging, run};
 use pudu_kit::{home, program};
+use pudu_net::{proxy::ProxySettings, scrub::SecretScope};
 use std::{
     cell::RefCell,
     fs::File,
@@ -192,7 +192,7 @@ fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         program::set_path(env!("CARGO_BIN_EXE_pudu").into());
-        pudu_client::net::install_crypto();
+        pudu_net::install_crypto();
         // Those of the tests' environment are not meant for simulators.
         ProxySettings::default().enforce();
         let usual = panic::take_hook();

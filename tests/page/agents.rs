@@ -35,7 +35,7 @@ async fn a_conversation_is_begun_with_an_agent_and_keeps_it() {
     browser.sees("document.querySelectorAll('.turn').length", 0).await;
     browser.eval("document.getElementById('agent').focus()").await;
     browser.presses("Enter").await;
-    browser.sees("document.activeElement.innerText", "pudu\nDoes everything").await;
+    browser.sees("document.activeElement.innerText", "pudu\nGeneral-purpose agent").await;
     browser.presses("ArrowDown").await;
     browser.sees("document.activeElement.innerText", "poet\nWrites poems").await;
     audits(&mut browser, "the agents").await;
@@ -51,7 +51,7 @@ async fn a_conversation_is_begun_with_an_agent_and_keeps_it() {
     browser.sees(&format!("[{NAME}, {FIXED}]"), serde_json::json!(["poet", true])).await;
     says(&mut browser, "another", "echo: another").await;
     assert!(is_poets(&house));
-    browser.clicks(".turn [aria-label=\"Branch off here\"]").await;
+    browser.clicks(".turn [aria-label=\"Branch from here\"]").await;
     browser.sees("document.querySelectorAll('.turn').length", 1).await;
     browser.sees(NAME, "poet").await;
     browser.eval("[...document.querySelectorAll('#threads a')].find(link => link.innerText.includes('plain')).click()").await;

@@ -60,7 +60,7 @@ async fn parts_without_an_end_are_open_and_footnotes_without_a_text_are_no_links
 
 #[tokio::test]
 async fn an_answer_that_was_cut_says_so() {
-    for (reason, words) in [("length", "longest length"), ("content_filter", "filter of the provider")] {
+    for (reason, words) in [("length", "output limit"), ("content_filter", "content filter")] {
         let house = house("").await;
         let Some(mut browser) = open(&house).await else { return };
         answers(&mut browser, &house, Reply::text("half an ans").finish(reason)).await;

@@ -31,9 +31,7 @@ async fn a_call_is_approved_by_keys_and_its_outcome_stays() {
     browser.types("write it").await;
     browser.presses("Enter").await;
     browser.sees(CARD, asks()).await;
-    browser
-        .sees("document.getElementById('spoken').innerText.startsWith('An approval is needed: ')", true)
-        .await;
+    browser.sees("document.getElementById('spoken').innerText.startsWith('Approval needed: ')", true).await;
     reloads(&mut browser).await;
     browser.sees(CARD, asks()).await;
     browser.sees("document.querySelector('.approval pre')?.checkVisibility()", false).await;
@@ -89,7 +87,7 @@ async fn what_nobody_decides_is_denied_and_what_is_stopped_is_not_asked_any_more
     browser.types("write it").await;
     browser.presses("Enter").await;
     browser.sees(CARD, asks()).await;
-    browser.sees(OUTCOME, vec!["Nobody decided in time"]).await;
+    browser.sees(OUTCOME, vec!["Expired without a decision"]).await;
     browser.sees(IDLE, true).await;
     house.configure("", "suggestions: {enabled: false}\napprovals: {tools: [write_file]}\n");
     house.logs("applied edited configuration").await;
@@ -123,13 +121,14 @@ async fn a_question_fits_a_phone_and_axe_finds_nothing() {
     }
 }
 
-/// Delays responses with messages until they are released.
+/// Holds each response with messages back until `release()`.
 const LATE_PAGES: &str = "{
     const fetched = window.fetch;
-    window.late = [];
+    const released = new Promise(go => { window.release = go; });
+    window.late = 0;
     window.fetch = async (path, options) => {
         const answer = await fetched(path, options);
-        if (String(path).includes('/messages/page')) await new Promise(go => window.late.push(go));
+        if (String(path).includes('/messages/page')) { window.late += 1; await released; }
         return answer;
     };
 }";
@@ -142,15 +141,16 @@ async fn a_question_stays_when_a_page_from_before_it_comes_late() {
     browser.eval(LATE_PAGES).await;
     browser.types("first").await;
     browser.presses("Enter").await;
-    browser.sees("window.late.length", 1).await;
+    browser.sees("window.late > 0", true).await;
     house.model.next(writes("hi"));
     browser.types("write it").await;
     browser.presses("Enter").await;
     browser.sees(CARD, asks()).await;
-    browser.eval("window.late.splice(0).forEach(go => go())").await;
+    browser.eval("release()").await;
     browser.sees("document.getElementById('spoken').innerText.startsWith('Answer complete')", true).await;
     browser.eval(DRAWN).await;
     browser.sees(CARD, asks()).await;
     browser.clicks(".approval:not(.decided) .main").await;
+    browser.sees(IDLE, true).await;
     browser.sees(OUTCOME, vec!["Approved"]).await;
 }

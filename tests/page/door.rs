@@ -40,7 +40,7 @@ async fn a_page_that_is_not_let_in_asks_for_the_token() {
     let house = house("gateway:\n  token: open-sesame\n").await;
     let Some(mut browser) = Browser::start().await else { return };
     browser.open(&format!("http://{}/", house.address)).await;
-    browser.sees(HEADING, "This pudu asks for its token").await;
+    browser.sees(HEADING, "Enter the operator’s token").await;
     fills(&mut browser, "token", "wrong").await;
     browser.presses("Enter").await;
     browser.sees("document.querySelector('#door .wrong').innerText", "The token is wrong.").await;
@@ -100,8 +100,8 @@ async fn where_nobody_has_an_account_the_first_administrator_is_made_on_the_page
     browser.sees(&shown("composer"), true).await;
     says(&mut browser, "held before", "echo: held before").await;
     browser.clicks("#account").await;
-    browser.sees("[...document.querySelectorAll('.menu button')].some(one => one.innerText.includes('Make accounts'))", true).await;
-    browser.eval("[...document.querySelectorAll('.menu button')].find(one => one.innerText.includes('Make accounts')).click()").await;
+    browser.sees("[...document.querySelectorAll('.menu button')].some(one => one.innerText.includes('Set up accounts'))", true).await;
+    browser.eval("[...document.querySelectorAll('.menu button')].find(one => one.innerText.includes('Set up accounts')).click()").await;
     fills(&mut browser, "email", "ada@example.org").await;
     fills(&mut browser, "fresh", PASSWORD).await;
     browser.presses("Enter").await;
@@ -135,15 +135,15 @@ async fn where_other_machines_come_the_first_administrator_is_made_with_the_oper
     let page = format!("http://{}:{port}/", own_address());
     let Some(mut browser) = Browser::start().await else { return };
     browser.open(&page).await;
-    browser.sees(HEADING, "This pudu asks for its token").await;
+    browser.sees(HEADING, "Enter the operator’s token").await;
     let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
     fills(&mut browser, "token", token.trim()).await;
     browser.presses("Enter").await;
     browser.sees("document.body.dataset.ready ?? ''", "true").await;
     says(&mut browser, "held before", "echo: held before").await;
     browser.clicks("#account").await;
-    browser.sees("[...document.querySelectorAll('.menu button')].some(one => one.innerText.includes('Make accounts'))", true).await;
-    browser.eval("[...document.querySelectorAll('.menu button')].find(one => one.innerText.includes('Make accounts')).click()").await;
+    browser.sees("[...document.querySelectorAll('.menu button')].some(one => one.innerText.includes('Set up accounts'))", true).await;
+    browser.eval("[...document.querySelectorAll('.menu button')].find(one => one.innerText.includes('Set up accounts')).click()").await;
     fills(&mut browser, "email", "ada@example.org").await;
     fills(&mut browser, "fresh", PASSWORD).await;
     browser.presses("Enter").await;
@@ -173,7 +173,10 @@ async fn somebody_signs_in_by_a_provider_or_reads_why_not() {
     let Some(mut browser) = Browser::start().await else { return };
     browser.open(&format!("http://{}/login?error=sso_not_allowed", house.address)).await;
     browser
-        .sees("document.querySelector('#door .wrong')?.innerText ?? ''", "This person may not sign in here.")
+        .sees(
+            "document.querySelector('#door .wrong')?.innerText ?? ''",
+            "This account is not allowed to sign in here.",
+        )
         .await;
     browser.sees("location.pathname + location.search", "/").await;
     browser.sees("document.querySelector('#door a').innerText", "Sign in with Acme").await;

@@ -134,7 +134,7 @@ async fn an_empty_diagram_and_a_damaged_picture_say_why_they_are_not_shown() {
     browser.sees(hint, "This diagram could not be drawn: it is empty").await;
     hands_over(&mut browser, &house, "broken.svg", "<svg><rect").await;
     browser.eval(&format!("{OPEN_NEWEST} ?? 1")).await;
-    let why = "document.querySelector('dialog .hint')?.textContent.startsWith('The browser cannot read this picture')";
+    let why = "document.querySelector('dialog .hint')?.textContent.startsWith('The browser cannot show this image')";
     browser.sees(why, true).await;
 }
 

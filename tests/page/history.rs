@@ -12,7 +12,7 @@ const CURRENT: &str = "document.querySelector('#threads [aria-current] .thread-t
 
 /// Opens the menu of a thread and selects an entry.
 async fn takes(browser: &mut Browser, title: &str, entry: &str) {
-    browser.eval(&format!("document.querySelector('[aria-label=\"More about {title}\"]').click()")).await;
+    browser.eval(&format!("document.querySelector('[aria-label=\"Actions for {title}\"]').click()")).await;
     let button =
         format!("[...document.querySelectorAll('.menu button')].find(one => one.innerText === '{entry}')");
     browser.sees(&format!("Boolean({button})"), true).await;

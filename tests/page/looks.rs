@@ -38,7 +38,7 @@ async fn the_page_speaks_the_language_of_the_browser() {
     // User messages are unchanged.
     says(&mut browser, "Send", "echo: Send").await;
     browser.sees(TALK, vec!["you: Send", "pudu: echo: Send"]).await;
-    browser.sees("document.querySelector('#threads h3').innerText", "今天").await;
+    browser.sees("document.querySelector('#threads h3')?.innerText", "今天").await;
     browser.types("/comp").await;
     browser.sees("document.querySelector('#menu span')?.innerText ?? ''", "总结本对话，腾出空间").await;
     browser.reads("fr,de").await;
@@ -125,7 +125,7 @@ async fn everything_is_reached_by_keys() {
         "new",
         "search",
         "hello",
-        "More about hello",
+        "Actions for hello",
         "account",
         "costs",
         "files",
@@ -134,8 +134,8 @@ async fn everything_is_reached_by_keys() {
         "Copy message",
         "Edit and send again",
         "Copy answer",
-        "Answer again",
-        "Branch off here",
+        "Regenerate answer",
+        "Branch from here",
         "Good answer",
         "Bad answer",
         "box",

@@ -30,7 +30,7 @@ async fn a_badge_tells_what_a_run_changed_and_opens_it() {
     let added =
         "[...document.querySelectorAll('dialog .diff-line.added')].map(node => node.innerText.trim())";
     browser.sees(added, vec!["+<b>one</b>", "+two"]).await;
-    browser.sees("document.querySelector('dialog').innerText.includes('may hold a secret')", true).await;
+    browser.sees("document.querySelector('dialog').innerText.includes('may contain a secret')", true).await;
     browser.presses("Escape").await;
     // It is there after a reload, and an answer without such calls has none.
     reloads(&mut browser).await;
@@ -38,7 +38,7 @@ async fn a_badge_tells_what_a_run_changed_and_opens_it() {
     says(&mut browser, "and now nothing", "echo: and now nothing").await;
     browser.sees("document.querySelectorAll('.changes').length", 1).await;
     // A branch has no files yet, and no requests are made for runs that it does not have.
-    browser.clicks(".turn [aria-label=\"Branch off here\"]").await;
+    browser.clicks(".turn [aria-label=\"Branch from here\"]").await;
     browser.sees("document.querySelectorAll('.turn').length", 1).await;
     says(&mut browser, "and here", "echo: and here").await;
     browser.sees("document.querySelectorAll('.changes').length", 0).await;
@@ -78,7 +78,7 @@ async fn steps_are_shown_as_they_run_with_what_they_took_and_gave() {
     let steps = [
         "Update the to-do list",
         "Write /mnt/user-data/outputs/a.md",
-        "Hand over files",
+        "Share files",
         "Update the to-do list",
     ];
     browser.sees(STEPS, steps.to_vec()).await;
@@ -115,6 +115,47 @@ async fn a_question_is_answered_by_a_button() {
     browser.clicks(".option:nth-child(2)").await;
     browser.sees(&format!("{TALK}.slice(-2)"), vec!["you: Green", "pudu: echo: Green"]).await;
     browser.sees("document.querySelectorAll('.option').length", 0).await;
+}
+
+#[tokio::test]
+async fn a_form_is_filled_in_checked_and_sent_and_its_draft_survives_a_reload() {
+    let house = house("").await;
+    let Some(mut browser) = open(&house).await else { return };
+    let fields = json!([
+        {"name": "who", "label": "Your name", "type": "text", "required": true, "placeholder": "Ada"},
+        {"name": "size", "label": "Size", "type": "select", "options": ["S", "M"]},
+        {"name": "extras", "label": "Extras", "type": "multi_select", "options": ["Bow", "Card"], "required": true},
+        {"name": "day", "label": "Day", "type": "date"},
+        {"name": "gift", "label": "A gift", "type": "checkbox"},
+    ]);
+    let asked = json!({"question": "Where to?", "clarification_type": "missing_info", "fields": fields});
+    house.model.next(Reply::tool("ask_clarification", &asked));
+    browser.types("order it").await;
+    browser.presses("Enter").await;
+    let labels = "[...document.querySelectorAll('.form > * > span')].map(one => one.innerText)";
+    browser.sees(labels, vec!["Your name *", "Size", "Extras *", "Day", "A gift"]).await;
+    // The browser refuses the form while required answers are missing.
+    browser.clicks(".form > button").await;
+    browser
+        .sees(
+            "document.querySelector('.form :invalid') !== null && document.querySelectorAll('.form').length",
+            1,
+        )
+        .await;
+    let fill = "(() => { const of = name => document.querySelector(`.form ${name}`);\
+        of('input[type=text]').value = 'Ada'; of('select').value = 'M'; of('input[type=date]').value = '2028-02-29';\
+        of('.choices label:nth-child(2) input').click(); of('form > label.check input, .form > label.check input').click(); return 1; })()";
+    browser.sees(fill, 1).await;
+    reloads(&mut browser).await;
+    let values = "[...document.querySelectorAll('.form input[type=text], .form select, .form input[type=date]')].map(one => one.value)";
+    browser.sees(values, vec!["Ada", "M", "2028-02-29"]).await;
+    browser.clicks(".form > button").await;
+    let answer = "Your name: Ada\nSize: M\nExtras: Card\nDay: 2028-02-29\nA gift: yes";
+    browser
+        .sees(&format!("{TALK}.slice(-2)"), vec![format!("you: {answer}"), format!("pudu: echo: {answer}")])
+        .await;
+    browser.sees("document.querySelectorAll('.form').length", 0).await;
+    assert_eq!(browser.failures, [""; 0]);
 }
 
 #[tokio::test]
@@ -157,11 +198,13 @@ async fn a_sub_agent_that_failed_is_shown_so_and_again_after_a_reload() {
         reloads(&mut browser).await;
     }
     // Its text is there although its steps are not.
-    browser.clicks(".turn [aria-label=\"Branch off here\"]").await;
+    browser.clicks(".turn [aria-label=\"Branch from here\"]").await;
     browser.sees("document.querySelectorAll('#threads a').length", 2).await;
     browser.sees("document.querySelector('.step')?.className", "step failed").await;
     browser.clicks(".step summary").await;
-    browser.sees("document.querySelector('.step-body').innerText.includes('refused the key')", true).await;
+    browser
+        .sees("document.querySelector('.step-body').innerText.includes('rejected the API key')", true)
+        .await;
 }
 
 #[tokio::test]
@@ -194,7 +237,7 @@ async fn a_question_is_edited_an_answer_made_anew_judged_and_branched_off() {
     browser.sees(TALK, talk.clone()).await;
     browser.sees(IDLE, true).await;
     house.model.next(Reply::text("another"));
-    browser.clicks(".turn:last-child [aria-label=\"Answer again\"]").await;
+    browser.clicks(".turn:last-child [aria-label=\"Regenerate answer\"]").await;
     browser.sees(&format!("{TALK}.at(-1)"), "pudu: another").await;
     browser.sees(IDLE, true).await;
     browser.clicks(".turn:last-child [aria-label=\"Good answer\"]").await;
@@ -204,7 +247,7 @@ async fn a_question_is_edited_an_answer_made_anew_judged_and_branched_off() {
     reloads(&mut browser).await;
     browser.sees(pressed, "true").await;
     browser.sees(TALK, vec!["you: first", "pudu: echo: first", "you: second", "pudu: another"]).await;
-    browser.clicks(".turn [aria-label=\"Branch off here\"]").await;
+    browser.clicks(".turn [aria-label=\"Branch from here\"]").await;
     browser.sees(TALK, vec!["you: first", "pudu: echo: first"]).await;
     // Immediately, not when the history is next updated.
     let there =

@@ -90,7 +90,7 @@ async fn a_call_is_approved_or_denied_once() {
         );
     }
     let (status, told) = client.decides(&thread, &question, json!({"approved": false})).await;
-    assert_eq!((status, &told["detail"]), (409, &json!("default has approved this call already")));
+    assert_eq!((status, &told["detail"]), (409, &json!("default has already approved this call")));
     client.until(&thread, &run, "success").await;
     let (text, approvals) = client.result(&thread).await;
     assert!(text.starts_with("OK"), "{text}");
@@ -100,7 +100,7 @@ async fn a_call_is_approved_or_denied_once() {
     let (run, question) = client.asks(&thread, writes("again")).await;
     assert_eq!(client.decides(&thread, &question, json!({"approved": false})).await.1["status"], "denied");
     client.until(&thread, &run, "success").await;
-    assert!(client.result(&thread).await.0.starts_with("Error: default did not allow this."));
+    assert!(client.result(&thread).await.0.starts_with("Error: default denied this call."));
     let audit = house.pudu(&["audit"]).1;
     assert!(audit.contains("approved by default") && audit.contains("denied by default"), "{audit}");
 }
@@ -121,7 +121,7 @@ async fn a_client_that_does_not_say_that_it_shows_approvals_is_refused_at_once()
     }
     let wrong = asked("hi", &json!({"context": {"approvals": true}}));
     let (status, told) = client.call("POST", &format!("/threads/{thread}/runs"), Some(wrong)).await;
-    assert_eq!((status, &told["detail"]), (422, &json!("approvals is neither ask nor refuse")));
+    assert_eq!((status, &told["detail"]), (422, &json!("approvals must be `ask` or `refuse`")));
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn a_decision_that_comes_too_late_is_refused() {
         let (status, told) = client.decides(&thread, &question, json!({ "approved": approved })).await;
         assert_eq!(
             (status, &told["detail"]),
-            (410, &json!("the time to decide is over: nobody approved this call"))
+            (410, &json!("the decision came too late: the call was denied at its deadline"))
         );
     }
     assert_eq!(client.result(&thread).await.1[0]["by"], Value::Null);
@@ -147,7 +147,7 @@ async fn a_decision_that_comes_too_late_is_refused() {
     let (status, told) = client.decides(&thread, &question, json!({"approved": true})).await;
     assert_eq!(
         (status, &told["detail"]),
-        (410, &json!("the run that asked is over: nothing waits for a decision"))
+        (410, &json!("the run has ended and no longer waits for a decision"))
     );
     assert_eq!(client.get(&format!("/threads/{thread}/approvals")).await, json!([]));
 

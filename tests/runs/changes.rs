@@ -91,7 +91,7 @@ async fn a_run_tells_which_files_it_changed_though_the_daemon_died_meanwhile() {
         let run = client.begin(&thread, "work", json!({})).await;
         hold.reached().await.unwrap();
         let changes = client.changes(&thread, &run, ALL).await;
-        assert_eq!(changes["reason"], "the run has not ended");
+        assert_eq!(changes["reason"], "the run is still running");
         // After the restart nothing more is written.
         house.model.next(Reply::text("done"));
         (thread, run)

@@ -165,8 +165,8 @@ async fn what_a_client_writes_keeps_the_rows_of_what_stays() {
     assert_eq!(history[0]["values"]["messages"].as_array().unwrap().len(), 3);
     assert_eq!(history[0]["parent_checkpoint_id"], history[1]["checkpoint_id"]);
     for (values, why) in [
-        (json!({"goal": "x"}), "there is no key `goal`"),
-        (json!({"messages": 7}), "messages is no list"),
+        (json!({"goal": "x"}), "unknown key `goal`"),
+        (json!({"messages": 7}), "messages must be a list"),
         (json!({"todos": [{"content": "x"}]}), "status"),
         (json!({"title": "x".repeat(1025)}), "1024 bytes"),
     ] {
@@ -202,7 +202,7 @@ async fn a_run_begins_at_no_checkpoint_that_there_is_not_and_on_a_new_thread_onl
     let far = json!({"checkpoint_id": "00000000-0000-8000-8000-0000000fffff"});
     let (status, told) =
         client.call("POST", &format!("/threads/{thread}/runs/wait"), Some(asked("two", &far))).await;
-    assert_eq!((status, &told["detail"]), (404, &json!("there is no such checkpoint")));
+    assert_eq!((status, &told["detail"]), (404, &json!("checkpoint not found")));
     let new = "00000000-0000-4000-8000-00000000beef";
     let path = format!("/threads/{new}/runs/wait");
     assert_eq!(client.call("POST", &path, Some(asked("hi", &json!({})))).await.0, 404);

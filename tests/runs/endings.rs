@@ -73,7 +73,7 @@ async fn how_a_sub_agent_ended_is_in_its_tool_message_in_streams_and_after_a_res
             Reply::status(401).into(),
             json!({
                 "subagent_status": "failed", "subagent_model_name": "sim",
-                "subagent_error": "The model's provider refused the key (HTTP 401: scripted status 401). Whoever runs this bot has to mend it.",
+                "subagent_error": "The model's provider rejected the API key (HTTP 401: scripted status 401). Please contact your admin.",
             }),
         ),
     ];
@@ -131,7 +131,7 @@ async fn last(client: &Client<'_>, thread: &str) -> Value {
 #[tokio::test]
 async fn a_run_that_failed_leaves_an_answer_that_no_model_reads() {
     let mut house = House::open("").await;
-    let refused = "The model's provider refused the key (HTTP 401: scripted status 401). Whoever runs this bot has to mend it.";
+    let refused = "The model's provider rejected the API key (HTTP 401: scripted status 401). Please contact your admin.";
     let (thread, run) = {
         let client = Client(&house);
         let thread = client.thread().await;
@@ -172,7 +172,7 @@ async fn a_run_that_failed_leaves_an_answer_that_no_model_reads() {
     let asked = house.model.requests().pop().unwrap();
     let said: Vec<&Value> = asked.messages().iter().skip(1).map(|message| &message["role"]).collect();
     assert!(said.iter().all(|role| *role == "user"), "{asked:?}");
-    assert!(!format!("{asked:?}").contains("refused the key"), "{asked:?}");
+    assert!(!format!("{asked:?}").contains("rejected the API key"), "{asked:?}");
     assert_eq!(
         kinds(&client.get(&format!("/threads/{thread}/state")).await["values"]),
         ["human", "ai", "human", "ai"]
@@ -205,7 +205,7 @@ async fn a_chat_is_told_of_a_failure_once_and_its_thread_keeps_none() {
     let (client, ada) = (Client(&house), Talker::new(&house, "Ada"));
     house.model.next(Reply::status(401));
     ada.say("hello");
-    ada.reads_so(|text| text.contains("refused the key")).await;
+    ada.reads_so(|text| text.contains("rejected the API key")).await;
     let thread = client.thread_of_chat().await;
     assert_eq!(client.said(&thread).await, ["human: hello"]);
     // A failed client run on the thread of a chat leaves one, which is not a line of the chat.

@@ -227,7 +227,7 @@ async fn small_parts_of_langgraph_and_deerflow_are_there() {
     assert_eq!(client.get(&format!("/runs/{run}/feedback")).await[0]["rating"], 1);
     assert_eq!(client.call("GET", "/runs/none/feedback", None).await.0, 404);
     let (status, why) = client.call("POST", "/webhooks/github", Some(json!({}))).await;
-    assert_eq!((status, why["detail"].as_str()), (404, Some("pudu takes no events of GitHub")));
+    assert_eq!((status, why["detail"].as_str()), (404, Some("pudu does not receive GitHub events")));
     for path in ["ok", "info"] {
         let (status, body) = house.get(&format!("/{path}")).await;
         assert!(status == 200 && body.contains('{'), "{path}: {body}");

@@ -11,7 +11,7 @@ import sys
 
 MUTANTS = {
     "a room's memory is the asker's": (
-        "crates/client/src/memory/rules.rs",
+        "crates/agent/src/memory/rules.rs",
         "user: task.room.clone().unwrap_or_else(|| task.user.clone())",
         "user: task.user.clone()",
     ),
@@ -36,12 +36,12 @@ MUTANTS = {
         "recalled.user != agent.remembers && false)",
     ),
     "a conversation is read beyond what was said as this user": (
-        "crates/client/src/memory/learn.rs",
+        "crates/agent/src/memory/learn.rs",
         "let from = behind.max(at(first)).unwrap_or(0);",
         "let from = behind.min(at(first)).unwrap_or(0); let last = \"\";",
     ),
     "skills of a room are the asker's": (
-        "crates/client/src/task.rs",
+        "crates/agent/src/task.rs",
         "self.room.as_ref().unwrap_or(&self.user)",
         "self.room.as_ref().map_or(&self.user, |_| &self.user)",
     ),

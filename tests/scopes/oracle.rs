@@ -4,7 +4,7 @@
 //! user merges the memories; unlinking separates the user again, with the statements of their own chat. Statements in a
 //! room belong only to the room.
 
-use pudu_client::base::UserId;
+use pudu_base::UserId;
 use std::{collections::BTreeSet, fmt};
 
 /// The mark of a statement.

@@ -2,7 +2,7 @@
 
 use super::{PASSWORD, jar::Jar, open, owners::put, signed_in};
 use crate::house::{House, SOON, Talker, http};
-use pudu_client::base::UserId;
+use pudu_base::UserId;
 use serde_json::{Value, json};
 
 const ADA: &str = "ada@example.org";
@@ -80,9 +80,9 @@ async fn whoever_does_not_want_it_gets_it_later_by_the_operators_word() {
     let mut ada = initializes(&house, &json!(false)).await;
     assert_eq!(threads(&mut ada).await, [""; 0]);
     let (well, said) = house.pudu(&["user", "adopt", "eve@example.org"]);
-    assert!(!well && said.contains("nobody signs in as"), "{said}");
+    assert!(!well && said.contains("no account signs in as"), "{said}");
     let (well, said) = house.pudu(&["user", "adopt", ADA]);
-    assert!(well && said.contains("ada@example.org has what was held here"), "{said}");
+    assert!(well && said.contains("ada@example.org now owns the data"), "{said}");
     has_all(&house, &mut ada).await;
 }
 
@@ -93,7 +93,7 @@ async fn what_was_asked_for_while_pudu_was_away_is_done_at_its_start() {
     initializes(&house, &json!(false)).await;
     house.stop().await;
     let (well, said) = house.pudu(&["user", "adopt", ADA]);
-    assert!(well && said.contains("when pudu starts"), "{said}");
+    assert!(well && said.contains("once pudu starts"), "{said}");
     house.start();
     has_all(&house, &mut signed_in(&house, ADA).await).await;
 }

@@ -70,7 +70,7 @@ async fn only_who_may_go_on_with_a_thread_decides() {
     assert_eq!((status, &decided["decided_by"]), (200, &json!("bo@example.org (token ci)")));
     assert_eq!(bo.post(&question, &yes).await.status, 200, "the same decision");
     let other = bo.post(&question, &json!({"approved": false})).await;
-    assert_eq!(other.body["detail"], "bo@example.org (token ci) has approved this call already");
+    assert_eq!(other.body["detail"], "bo@example.org (token ci) has already approved this call");
     assert_eq!(bo.get(&end).await.status, 200);
 
     let [question, ..] = asks(&house, &mut bo).await;

@@ -423,14 +423,14 @@ async fn the_frontend_of_deerflow_is_where_people_land_and_no_other_site() {
 async fn what_cannot_be_obeyed_stops_the_start() {
     let provider = Oidc::start().await.unwrap();
     for (more, complaint) in [
-        ("issuer: http://login.example.com\n", "is no issuer"),
+        ("issuer: http://login.example.com\n", "is not an issuer"),
         ("scopes: [email]\n", "without `openid`"),
         (
             "client_secret: \"\"\ntoken_endpoint_auth_method: client_secret_basic\n",
             "auth.oidc.providers.acme.client_secret",
         ),
-        ("client_secret: \"\"\npkce_enabled: false\n", "PKCE alone"),
-        ("pkce_enabled: false\nnonce_enabled: false\n", "signs another one in"),
+        ("client_secret: \"\"\npkce_enabled: false\n", "needs PKCE"),
+        ("pkce_enabled: false\nnonce_enabled: false\n", "can sign in another user"),
         ("token_endpoint: http://login.example.com/token\n", "without TLS"),
         ("redirect_uri: http://pudu.example.com/callback\n", "without TLS"),
         ("alowed_email_domains: [example.org]\n", "allowed_email_domains"),

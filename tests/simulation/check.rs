@@ -1,21 +1,23 @@
 //! The invariants of a simulation.
 
 use crate::{
+    schedule,
     story::{Said, Story, Talk, names},
     world::with,
 };
-use pudu_sim::telegram::Seen;
+use pudu_sim::telegram::{MessageId, Seen, View};
 use rusqlite::{Connection, OpenFlags};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
+    time::Duration,
 };
 
 /// Each command, and the beginnings of its answers. The last one of `/stop` is also the text of a stopped run.
 const COMMANDS: [(&str, &[&str]); 3] = [
     ("/new", &["New conversation started."]),
-    ("/stop", &["Nothing is running here.", "Stopped. ", "Stopped."]),
-    ("/mode queue", &["Mode queue: a message waits until I am done."]),
+    ("/stop", &["Nothing is running.", "Stopped. ", "Stopped."]),
+    ("/mode queue", &["Mode queue: a new message waits until I am done."]),
 ];
 /// Commands that stop a run and drop the messages that wait.
 const STOPS: [&str; 2] = ["/stop", "/new"];
@@ -24,25 +26,38 @@ const ERRORS: [&str; 4] = [
     "The model is busy",
     "The model cannot be reached.",
     "The model's provider failed",
-    "The connection to the model broke off.",
+    "The connection to the model broke.",
 ];
+
+/// Time for which a reply that cannot be delivered holds newer ones back.
+const ORDER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Checks that each message has exactly one final outcome.
 pub fn chats(story: &Story) -> Result<(), String> {
     let telegram = with(|world| world.telegram.clone());
     for talk in &story.talks {
-        let answers = telegram.look(|view| {
-            let mut answers = view.answers(talk.chat);
-            // While a reply is searched that a crash made uncertain, the message of the next one may get its place in the chat
-            // first. The final texts keep the order.
-            answers.sort_by_cached_key(|answer| {
-                let shown = view.history(talk.chat, answer.id);
-                let at = shown.into_iter().find(|shown| shown.text == answer.text).map(|shown| shown.at);
-                (at, names(&answer.text).first().map(|name| number(name)))
-            });
-            answers
-        });
-        chat(talk, &answers).map_err(|why| format!("chat {}: {why}", talk.chat))?;
+        let answers = telegram.look(|view| view.answers(talk.chat));
+        let checked = chat(talk, &answers).and_then(|()| telegram.look(|view| order(talk, view, &answers)));
+        checked.map_err(|why| format!("chat {}: {why}", talk.chat))?;
+    }
+    Ok(())
+}
+
+/// Checks that answers appear in the order of the messages, except those that could not be delivered for a while.
+fn order(talk: &Talk, view: &View<'_>, answers: &[Seen]) -> Result<(), String> {
+    let appeared = |id| view.history(talk.chat, id).first().map(|shown| shown.at);
+    let answered =
+        answers.iter().flat_map(|answer| names(&answer.text).into_iter().map(|name| (name, answer.id)));
+    let answered: Vec<(String, MessageId)> = answered.collect();
+    for (at, (name, id)) in answered.iter().enumerate() {
+        let late = answered[at..].iter().filter(|(later, _)| number(later) < number(name));
+        for (late, _) in late {
+            let asked = talk.said.iter().find(|said| names(&said.text).contains(late));
+            let waited = asked.and_then(|said| Some(appeared(*id)?.duration_since(appeared(said.id)?)));
+            if waited.is_none_or(|waited| waited < ORDER_TIMEOUT) {
+                return Err(format!("{late} is answered below {name}"));
+            }
+        }
     }
     Ok(())
 }
@@ -53,6 +68,8 @@ fn chat(talk: &Talk, answers: &[Seen]) -> Result<(), String> {
         return Err(format!("{:?} is not final", growing.text));
     }
     let mut left: Vec<&str> = answers.iter().map(|answer| answer.text.trim()).collect();
+    let stops = |said: &&Said| STOPS.contains(&said.text.as_str());
+    schedule::take_answers(talk, &mut left, talk.said.iter().any(|said| stops(&said)))?;
     for (command, beginnings) in COMMANDS {
         let count = talk.said.iter().filter(|said| said.text == command).count();
         for _ in 0..count {
@@ -61,7 +78,6 @@ fn chat(talk: &Talk, answers: &[Seen]) -> Result<(), String> {
             left.remove(at);
         }
     }
-    let stops = |said: &&Said| STOPS.contains(&said.text.as_str());
     let mut seen: Vec<String> = Vec::new();
     let (mut stopped, mut failed) = (0, 0);
     for text in left {
@@ -82,10 +98,6 @@ fn chat(talk: &Talk, answers: &[Seen]) -> Result<(), String> {
         seen.iter().filter(|name| seen.iter().filter(|other| other == name).count() > 1).collect();
     if !twice.is_empty() {
         return Err(format!("{twice:?} are answered more than once"));
-    }
-    // A reply whose first attempt failed is overtaken by the next one.
-    if with(|world| world.faults.are_none()) && !seen.is_sorted_by_key(|name| number(name)) {
-        return Err(format!("{seen:?} are out of order"));
     }
     let seen: BTreeSet<String> = seen.into_iter().collect();
     let has_outcome = |at: usize, said: &Said| {
@@ -156,6 +168,7 @@ fn database(file: &Path, story: &Story) -> Result<(), String> {
             return Err(format!("{count} {what}"));
         }
     }
+    schedule::check_database(&db, story)?;
     let mut log = db.prepare("SELECT COUNT(*) FROM log WHERE instr(body, ?) > 0").unwrap();
     let telegram = with(|world| world.telegram.clone());
     for answer in story.talks.iter().flat_map(|talk| telegram.look(|view| view.answers(talk.chat))) {

@@ -44,11 +44,6 @@ impl Faults {
         *self.counts.entry(kind).or_default() += 1;
     }
 
-    /// Returns whether nothing failed: the platform itself may repeat an update.
-    pub fn are_none(&self) -> bool {
-        self.counts.keys().all(|kind| *kind == "redelivery")
-    }
-
     /// Plans an exchange.
     pub fn plan(&mut self, random: &mut fastrand::Rng) -> Plan {
         let fault = (random.u32(0..1000) < self.rate).then(|| match random.u32(0..6) {

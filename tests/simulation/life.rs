@@ -1,14 +1,14 @@
 //! The lives of a simulated daemon, from one crash to the next.
 
 use crate::{
-    check, network,
+    check, network, schedule,
     story::{self, Story},
     world::{self, World, with},
 };
-use pudu_client::net::{self, proxy::ProxySettings, scrub::SecretScope};
 use pudu_config::Start;
 use pudu_daemon::{Greeting, logging, run};
 use pudu_kit::{program, simulation::Simulation};
+use pudu_net::{self as net, proxy::ProxySettings, scrub::SecretScope};
 use pudu_sim::{Model, Telegram, telegram::Options};
 use std::{
     collections::BTreeMap,
@@ -85,6 +85,9 @@ fn simulate_here(seed: u64, confirms_early: bool) -> Outcome {
         world.crashes = [0, 0, 1, 2, 5][world.random.usize(..5)];
     });
     let mut story = Story::plan();
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(schedule::plan(dir.path(), &mut story));
+    drop(runtime);
     let failure = loop {
         match live(dir.path(), &mut story) {
             End::Crashed => with(World::rest),
@@ -137,7 +140,7 @@ async fn live_here(dir: &Path, story: &mut Story) -> End {
             yield_now().await;
         }
         story.go_on().await;
-        let watched = watch(story).await;
+        let watched = watch(dir, story).await;
         stop.send(()).await.ok();
         watched
     });
@@ -159,13 +162,14 @@ async fn live_here(dir: &Path, story: &mut Story) -> End {
 }
 
 /// Waits until all is answered, and checks that it stays so.
-async fn watch(story: &Story) -> Result<(), String> {
+async fn watch(dir: &Path, story: &Story) -> Result<(), String> {
     with(|world| {
         world.faults.rate = 0;
         world.crash_in = None;
     });
     let late = with(|world| world.elapsed()) + PATIENCE;
-    while let Err(why) = check::chats(story) {
+    // Runs on threads are in no chat, and a lost request of the model takes minutes.
+    while let Err(why) = check::chats(story).and_then(|()| schedule::check_idle(dir)) {
         if with(|world| world.elapsed()) > late {
             return Err(why);
         }
@@ -188,7 +192,7 @@ fn folder() -> TempDir {
 
 fn configure(dir: &Path, telegram: &Telegram) {
     let config = format!(
-        "config_version: 34\nmemory: {{enabled: false}}\nloop_detection: {{enabled: false}}\n\
+        "config_version: 34\nmemory: {{enabled: false}}\nscheduler: {{enabled: true}}\nloop_detection: {{enabled: false}}\n\
          models:\n  - name: sim\n    use: langchain_openai:ChatOpenAI\n    model: sim-1\n    \
          base_url: {}/v1\n    api_key: {API_KEY}\n    max_retries: 3\n\
          channels:\n  telegram:\n    enabled: true\n    bot_token: '{}'\n    api_url: {}\n",

@@ -8,6 +8,7 @@ mod check;
 mod faults;
 mod life;
 mod network;
+mod schedule;
 mod story;
 mod world;
 
@@ -71,7 +72,7 @@ fn a_seed_gives_the_same_events_each_time() {
 }
 
 /// Seeds that crash between the confirmation of an update and its storage.
-const EARLY: &[u64] = &[10, 27];
+const EARLY: &[u64] = &[7, 16];
 
 #[test]
 fn a_message_that_is_confirmed_before_it_is_stored_is_missed() {

@@ -10,8 +10,8 @@ use axum::{
     http::{Request as HttpRequest, Response as HttpResponse},
 };
 use futures_util::StreamExt;
-use pudu_client::net::{
-    self, SimulatedAnswer,
+use pudu_net::{
+    self as net, SimulatedAnswer,
     reqwest::{
         self, Client, Request, Response,
         dns::{Name, Resolve, Resolving},

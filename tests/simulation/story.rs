@@ -21,7 +21,9 @@ pub struct Story {
 /// A user in a private chat.
 pub struct Talk {
     pub chat: ChatId,
-    person: UserId,
+    pub person: UserId,
+    /// Number of scheduled tasks whose answers this chat gets.
+    pub scheduled: usize,
     pub said: Vec<Said>,
 }
 
@@ -53,7 +55,7 @@ impl Story {
         let telegram = with(|world| world.telegram.clone());
         let talk = |n: usize| {
             let person = telegram.add_person(&format!("Person {n}"), None);
-            Talk { chat: telegram.private(person), person, said: Vec::new() }
+            Talk { chat: telegram.private(person), person, scheduled: 0, said: Vec::new() }
         };
         let random = &mut with(|world| world.random.fork());
         let talks: Vec<Talk> = (0..random.usize(1..5)).map(talk).collect();

@@ -1,6 +1,6 @@
-//! Calls to DingTalk's two hosts: tokens, limits, and results without secrets.
+//! Calls to DingTalk's two hosts, with access tokens and size limits. Results contain no secrets.
 
-use super::failure::{DingTalkCase, DingTalkError, read};
+use super::facts::{DingTalkCase, DingTalkError, read};
 use crate::{
     ChannelError, OutFile,
     recovery::{CALL_TIMEOUT, LONG_CALL},
@@ -18,16 +18,16 @@ use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
 use url::Url;
 
-/// How long an upload of the largest file may take.
+/// Timeout for uploading the largest file.
 const MAX_UPLOAD_TIME: Duration = Duration::from_secs(120);
 /// Maximum size of an API response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
-/// Time before its expiry at which a token is renewed.
+/// How long before its expiry a token is renewed.
 const TOKEN_RENEWAL: Duration = Duration::from_secs(5 * 60);
-/// How long a token is good where DingTalk does not say it, in seconds.
+/// Lifetime of a token if DingTalk does not report it, in seconds.
 const DEFAULT_TOKEN_LIFETIME: u64 = 7200;
 
-/// The app's calls.
+/// API client of one app.
 pub(super) struct DingTalkApi {
     pub(super) transport: AccountTransport,
     guard: Guard,
@@ -52,7 +52,7 @@ impl DingTalkApi {
         Ok(Self { transport, guard, api_url, oapi_url, client_id, secret, token })
     }
 
-    /// Makes a call with the access token; once more with a new one if the old is not good any more.
+    /// Makes a call with the access token. Repeats it with a new token if the old one is no longer valid.
     pub(super) async fn call(
         &self,
         method: Method,
@@ -62,12 +62,12 @@ impl DingTalkApi {
         self.ask(CallEffect::Writes, &method, path, body, CALL_TIMEOUT).await
     }
 
-    /// Looks something up, which changes nothing.
+    /// Makes a call that only reads.
     pub(super) async fn look_up(&self, path: &str, body: &Value) -> Result<Value, DingTalkError> {
         self.ask(CallEffect::Reads, &Method::POST, path, body, CALL_TIMEOUT).await
     }
 
-    /// Makes a post that has a second effect if it is repeated.
+    /// Makes a POST call that is not idempotent.
     pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, DingTalkError> {
         self.ask(CallEffect::Writes, &Method::POST, path, body, LONG_CALL).await
     }
@@ -95,7 +95,7 @@ impl DingTalkApi {
         self.token.call(|| self.issue(), call).await
     }
 
-    /// Asks for the right to connect: an endpoint and a ticket.
+    /// Requests an endpoint and a ticket for a connection.
     pub(super) async fn open(&self, topics: &[&str]) -> Result<(Url, SecretString), DingTalkError> {
         let topics: Vec<Value> =
             topics.iter().map(|topic| json!({"type": "CALLBACK", "topic": topic})).collect();
@@ -104,15 +104,15 @@ impl DingTalkApi {
             "ua": concat!("pudu/", env!("CARGO_PKG_VERSION")), "localIp": "127.0.0.1",
         });
         let url = below(&self.api_url, "v1.0/gateway/connections/open");
-        // Without this header the answer is XML.
+        // Without this header the response is XML.
         let request = self.transport.http.post(url).header(header::ACCEPT, "application/json").json(&body);
         let answer = self.send(CallEffect::Reads, request.timeout(CALL_TIMEOUT)).await?;
-        let unreadable = || CallError::Unknown("the answer names no endpoint".to_owned());
+        let unreadable = || CallError::Unknown("the response contains no endpoint".to_owned());
         let endpoint = answer["endpoint"].as_str().and_then(|text| Url::parse(text).ok());
         let endpoint = endpoint.ok_or_else(unreadable)?;
         let secure = self.api_url.scheme() != "https" || endpoint.scheme() == "wss";
         if !secure || !matches!(endpoint.scheme(), "ws" | "wss") {
-            return Err(CallError::Refused("the endpoint is not a safe WebSocket address".to_owned()));
+            return Err(CallError::Refused("the endpoint is not a `wss://` URL of DingTalk".to_owned()));
         }
         let ticket = answer["ticket"].as_str().ok_or_else(unreadable)?;
         Ok((endpoint, ticket.into()))
@@ -121,12 +121,12 @@ impl DingTalkApi {
     async fn issue(&self) -> Result<IssuedToken, DingTalkError> {
         let (answer, _) = self.ask_token().await?;
         let text = answer["accessToken"].as_str().filter(|text| !text.is_empty());
-        let text = text.ok_or_else(|| CallError::Unconnected("the answer has no token".to_owned()))?;
+        let text = text.ok_or_else(|| CallError::Unconnected("the response contains no token".to_owned()))?;
         let seconds = answer["expireIn"].as_u64().unwrap_or(DEFAULT_TOKEN_LIFETIME);
         Ok(IssuedToken { text: text.into(), lifetime: Duration::from_secs(seconds) })
     }
 
-    /// Tries the credentials; returns the answer, and DingTalk's time if the answer contains it.
+    /// Tests the credentials. Returns the response, and DingTalk's time if the response contains it.
     pub(super) async fn ask_token(&self) -> Result<(Value, Option<SystemTime>), DingTalkError> {
         let body = json!({"appKey": self.client_id, "appSecret": self.secret.expose_secret()});
         let request = self.transport.http.post(below(&self.api_url, "v1.0/oauth2/accessToken")).json(&body);
@@ -135,13 +135,13 @@ impl DingTalkApi {
             Ok((read(&response)?, response.date()))
         });
         answer.await.map_err(|error| match error {
-            // It is the credentials here that are not good, whatever it says.
+            // This call has no token, so the credentials are wrong.
             CallError::StaleToken(what) => CallError::Auth(what),
             error => error,
         })
     }
 
-    /// Posts to a session's own address, which carries its right in itself.
+    /// Posts to a session's URL, which itself grants access.
     pub(super) async fn post_session(&self, url: Url, body: &Value) -> Result<(), DingTalkError> {
         let request = self.transport.http.post(url).json(body).timeout(LONG_CALL);
         self.send(CallEffect::Writes, request).await.map(drop)
@@ -151,7 +151,7 @@ impl DingTalkApi {
         self.transport.exchange(effect, request, MAX_RESPONSE_BYTES, |response| read(&response)).await
     }
 
-    /// Uploads a file; returns its media id. The file is not visible yet: a failure leaves nothing behind.
+    /// Uploads a file and returns its media id. The file is not visible yet, so a failure leaves nothing behind.
     pub(super) async fn upload(&self, file: &OutFile, kind: &str) -> Result<String, DingTalkError> {
         let uploaded = self.with_token(|token| async move {
             let form = Form::new().text("type", kind.to_owned());
@@ -160,13 +160,14 @@ impl DingTalkApi {
             let request = request.query(&[("access_token", token.expose_secret())]).multipart(form);
             let answer = self.send(CallEffect::Writes, request.timeout(MAX_UPLOAD_TIME)).await?;
             let id = answer["media_id"].as_str().filter(|id| !id.is_empty());
-            id.map(str::to_owned).ok_or_else(|| CallError::Unknown("the answer has no media id".to_owned()))
+            id.map(str::to_owned)
+                .ok_or_else(|| CallError::Unknown("the response contains no media id".to_owned()))
         });
         uploaded.await.map_err(DingTalkError::before)
     }
 
-    /// Fetches a file by its address, without any token: the address itself grants access. An address inside a private
-    /// network is not DingTalk's.
+    /// Downloads a file by its URL, without a token: the URL itself grants access. Refuses URLs in private networks
+    /// unless they are on the API's host.
     pub(super) async fn fetch(&self, url: Url, limit: u64) -> Result<Response, CallError> {
         if url.host_str() == self.api_url.host_str() {
             return begin_fetch(self.transport.http.get(url), limit).await;
@@ -187,7 +188,7 @@ mod tests {
         sync::Arc,
     };
 
-    /// Resolves one name that no other resolver knows.
+    /// A resolver for one name that no other resolver knows.
     struct SingleNameResolver;
 
     impl Resolver for SingleNameResolver {
@@ -196,9 +197,9 @@ mod tests {
         }
     }
 
-    /// A name that is resolved once more could be somewhere else by then.
+    /// A second lookup of the name could return another address.
     #[tokio::test]
-    async fn a_file_is_fetched_from_the_very_address_that_was_judged() {
+    async fn a_file_is_fetched_from_the_address_that_was_checked() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let router = axum::Router::new().fallback(|| async { "bytes" });

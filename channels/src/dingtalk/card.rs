@@ -1,8 +1,8 @@
-//! The calls of one card: made and delivered, streamed into, changed.
+//! Calls that create, deliver, stream into, and change one card.
 
 use super::{
     api::DingTalkApi,
-    failure::{DingTalkCase, DingTalkError},
+    facts::{DingTalkCase, DingTalkError},
     page::{DingTalkPage, digest},
     robot::RobotTarget,
 };
@@ -12,33 +12,33 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Delays before an idempotent call is made again.
+/// Delays before an idempotent call is repeated.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(1200)];
-/// A wait that DingTalk asks for and that is not longer is kept here and now.
+/// Longest wait requested by DingTalk before a call is retried. A longer one makes the call fail.
 const SHORT_WAIT: Duration = Duration::from_secs(2);
 
-/// How cards look: the template and its variables.
+/// Template of the cards, and its variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CardStyle {
-    /// The template's id, from DingTalk's card platform.
+    /// Template id from DingTalk's card platform.
     pub template: String,
-    /// Its Markdown variable.
+    /// Name of the template's Markdown variable.
     pub content_key: String,
-    /// Its variable for buttons, if it has one.
+    /// Name of the template's variable for buttons, if it has one.
     pub buttons_key: Option<String>,
 }
 
-/// A card. Its name carries all of its state.
+/// A card, identified by its name alone.
 pub(super) struct DingTalkCard<'a> {
     pub(super) api: &'a DingTalkApi,
     pub(super) style: &'a CardStyle,
     pub(super) robot_code: &'a str,
-    /// Its `outTrackId`: the same name makes no second card.
+    /// The `outTrackId`. Creating a card with an existing name does not create a second card.
     pub(super) name: &'a str,
 }
 
 impl DingTalkCard<'_> {
-    /// Makes the card in a chat. HTTP 200 does not mean that the card is visible to a person.
+    /// Creates the card in a chat. HTTP 200 does not mean that the card is visible to a user.
     pub(super) async fn make(&self, target: &RobotTarget, page: &DingTalkPage) -> Result<(), DingTalkError> {
         let mut body = json!({
             "cardTemplateId": self.style.template,
@@ -60,14 +60,14 @@ impl DingTalkCard<'_> {
                     json!({"spaceType": "IM_ROBOT", "robotCode": self.robot_code});
             }
             RobotTarget::Session => {
-                return Err(CallError::Refused("no card reaches this person".to_owned()));
+                return Err(CallError::Refused("this user cannot receive cards".to_owned()));
             }
         }
         let answer = self.call(Method::POST, "/v1.0/card/instances/createAndDeliver", &body).await?;
         delivered(&answer)
     }
 
-    /// Makes the card without delivering it.
+    /// Creates the card without delivering it.
     pub(super) async fn make_unseen(&self) -> Result<(), DingTalkError> {
         let body = json!({
             "cardTemplateId": self.style.template, "outTrackId": self.name, "callbackType": "STREAM",
@@ -82,13 +82,12 @@ impl DingTalkCard<'_> {
         self.stream("pudu", true, 0).await
     }
 
-    /// Shows a page in place of the one before. A repeated change counts once: its id is derived from its content and
-    /// its number.
+    /// Replaces the shown page. A repeated change is applied once: its id is derived from its content and number.
     pub(super) async fn stream(&self, text: &str, finish: bool, nth: u32) -> Result<(), DingTalkError> {
         let guid = digest(&[self.name, &nth.to_string(), text, if finish { "end" } else { "" }]);
         let body = json!({
             "outTrackId": self.name, "guid": guid, "key": self.style.content_key, "content": text,
-            // A Markdown variable takes only whole contents.
+            // A Markdown variable accepts only complete content.
             "isFull": true, "isFinalize": finish, "isError": false,
         });
         self.call(Method::PUT, "/v1.0/card/streaming", &body).await.map(drop).map_err(|error| match error {
@@ -108,7 +107,7 @@ impl DingTalkCard<'_> {
         self.put(Map::from_iter([(key.clone(), page.buttons().into())])).await
     }
 
-    /// Changes everything of a card that is finished already.
+    /// Replaces the text and the buttons of a finished card.
     pub(super) async fn replace(&self, page: &DingTalkPage) -> Result<(), DingTalkError> {
         let mut values = self.values(page);
         values.insert("flowStatus".to_owned(), "3".into());
@@ -123,8 +122,8 @@ impl DingTalkCard<'_> {
         self.call(Method::PUT, "/v1.0/card/instances", &body).await.map(drop)
     }
 
-    /// Makes an idempotent call, and repeats it at once where its outcome is unknown. A try that was perhaps
-    /// done keeps the result uncertain, whatever the last try met.
+    /// Makes an idempotent call, and retries it after a temporary failure. If the call fails but any attempt may have
+    /// succeeded, the outcome is unknown, even if the last attempt certainly failed.
     async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, DingTalkError> {
         let mut lost = None;
         let mut result = self.api.call(method.clone(), path, body).await;
@@ -143,7 +142,7 @@ impl DingTalkCard<'_> {
         result.and_then(succeeded).map_err(|failure| lost.unwrap_or(failure))
     }
 
-    /// The template's variables: texts, every one.
+    /// Returns the template's variables. All values are strings.
     fn values(&self, page: &DingTalkPage) -> Map<String, Value> {
         let mut values = Map::from_iter([(self.style.content_key.clone(), self.text(page).into())]);
         if let Some(key) = &self.style.buttons_key {
@@ -152,19 +151,19 @@ impl DingTalkCard<'_> {
         values
     }
 
-    /// Returns the words, with the choices among them where the template has no buttons.
+    /// Returns the text. It lists the choices if the template has no buttons.
     pub(super) fn text(&self, page: &DingTalkPage) -> String {
         if self.style.buttons_key.is_some() { page.text.clone() } else { page.words.clone() }
     }
 }
 
-/// HTTP 200 does not mean that it was done.
+/// Checks the results in the body: HTTP 200 does not mean success.
 fn succeeded(answer: Value) -> Result<Value, DingTalkError> {
     if answer["success"] != false {
         return Ok(answer);
     }
     let why: String = answer["errorMsg"].as_str().unwrap_or("no reason given").chars().take(300).collect();
-    Err(CallError::Refused(format!("DingTalk did not take the card's change: {why}")))
+    Err(CallError::Refused(format!("DingTalk rejected the change of the card: {why}")))
 }
 
 fn delivered(answer: &Value) -> Result<(), DingTalkError> {
@@ -185,7 +184,7 @@ mod tests {
     use crate::dingtalk::loopback::{DingTalkLoopback, failed};
 
     #[test]
-    fn http_200_can_say_that_nobody_sees_the_card() {
+    fn http_200_can_mean_that_the_card_was_not_delivered() {
         let answer = |results: Value| json!({"success": true, "result": {"deliverResults": results}});
         assert_eq!(delivered(&answer(json!([{"success": true}]))), Ok(()));
         assert_eq!(delivered(&answer(json!([]))), Ok(()));
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_perhaps_done_stays_so_whatever_the_next_try_meets() {
+    async fn an_unknown_outcome_stays_unknown_after_a_failed_retry() {
         let check = async |answers: [&'static str; 3], expected: fn(&DingTalkError) -> bool| {
             let mut answers = answers.into_iter();
             let server = DingTalkLoopback::start(move |path, _| match path {

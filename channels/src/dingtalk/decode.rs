@@ -1,4 +1,4 @@
-//! Decodes DingTalk's events into actions of people. Every part of an event may be missing or strange.
+//! Decodes DingTalk's events into actions of users. Every part of an event may be missing or malformed.
 
 pub(super) mod pointed;
 
@@ -8,13 +8,13 @@ use pointed::{PASSED_ON, pointed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Most files of one message that are taken.
+/// Maximum number of files accepted per message.
 const FILES: usize = 20;
-/// The longest text that is taken, in characters: DingTalk's own messages are far shorter.
+/// Maximum length of an accepted text, in characters. DingTalk's own messages are far shorter.
 const TEXT: usize = 100_000;
-/// The topic of a group that is one conversation: without any topic each question would begin a new one.
+/// Topic of a group that is one conversation. Without a topic, each question would begin a new conversation.
 const WHOLE_GROUP: &str = "all";
-/// The longest action of a button, in bytes.
+/// Maximum length of a button's action, in bytes.
 const ACTION: usize = 64;
 
 /// Boundaries of conversations in a group.
@@ -23,11 +23,11 @@ pub enum GroupConversations {
     /// The whole group is one conversation.
     #[default]
     Group,
-    /// Each person has an own one.
+    /// Each user has a separate conversation.
     User,
 }
 
-/// Reads events for one account.
+/// Event decoder of one bot.
 pub(super) struct DingTalkDecoder {
     pub(super) account: String,
     pub(super) groups: GroupConversations,
@@ -35,21 +35,21 @@ pub(super) struct DingTalkDecoder {
     pub(super) seal: NameSeal,
 }
 
-/// Data of a message that its answer needs.
+/// Data from a message that its reply needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DingTalkHint {
-    /// Whether the person has a staff id, without which no robot message reaches them.
+    /// Whether the user has a staff id. Robot messages reach only users with one.
     pub(super) staff: bool,
-    /// The message's own address for answers.
+    /// The message's session URL, which accepts answers.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) session: String,
-    /// When that address ends, in milliseconds since 1970.
+    /// Expiry of the session URL, in milliseconds since 1970.
     #[serde(default)]
     pub(super) until: i64,
 }
 
 impl DingTalkDecoder {
-    /// Reads a bot message. Returns `None` for a message that cannot be meant for the bot.
+    /// Decodes a bot message. Returns `None` for a message that cannot be meant for the bot.
     pub(super) fn message(&self, data: &Value) -> Option<Inbound> {
         let id = text(data, "msgId");
         let staff = text(data, "senderStaffId");
@@ -65,7 +65,7 @@ impl DingTalkDecoder {
         }
         let pointed = pointed(data);
         let (words, attachments) = content(data).or_else(|| (!pointed.is_empty()).then(Default::default))?;
-        // A file cannot have words with it: those come as the next message, and belong to it.
+        // A file message has no text: the text that belongs to it arrives as the next message.
         let album = (words.is_empty() && private).then(|| id.clone());
         let hint = DingTalkHint {
             staff: !staff.is_empty(),
@@ -79,7 +79,7 @@ impl DingTalkDecoder {
             message: id,
             reply_to: answered(data),
             sender: Sender { name: named(data, &sender), id: sender, language: None },
-            // A group may let people speak to the robot without a mention. Where the account keeps messages of groups, only a
+            // Some groups let users address the robot without a mention. If the bot stores group messages, only a
             // mention asks for an answer.
             addressed: private || !self.reads_groups || data["isInAtList"].as_bool() != Some(false),
             at: number(&data["createAt"]).unwrap_or(0),
@@ -89,7 +89,7 @@ impl DingTalkDecoder {
         })
     }
 
-    /// Reads a press on a card. The place is the one that the card's name proves.
+    /// Decodes a press on a card. The card's name proves the conversation.
     pub(super) fn press(&self, frame: &str, data: &Value, now: i64) -> Option<Inbound> {
         let (card, person) = (text(data, "outTrackId"), text(data, "userId"));
         let private = NameSeal::private(&card)?;
@@ -100,7 +100,7 @@ impl DingTalkDecoder {
         }
         let address = self.address(private, group, &person);
         if !self.seal.fits(&card, &address) {
-            tracing::info!(person, "dropped press: the card does not belong to that place or person");
+            tracing::info!(person, "dropped press: the card belongs to another conversation or user");
             return None;
         }
         let action = action(data).filter(|action| (1..=ACTION).contains(&action.len()))?;
@@ -127,7 +127,7 @@ impl DingTalkDecoder {
         }
     }
 
-    /// A private chat is identified by the person: robot messages are addressed to people.
+    /// Returns the address. A private chat is identified by its user, because robot messages are addressed to users.
     fn address(&self, private: bool, group: String, sender: &str) -> Address {
         let topic = match (private, self.groups) {
             (true, _) => None,
@@ -142,7 +142,7 @@ impl DingTalkDecoder {
     }
 }
 
-/// The words and files of a message; `None` for a kind that says nothing.
+/// Returns the text and files of a message; `None` for a kind without content.
 fn content(data: &Value) -> Option<(String, Vec<Attachment>)> {
     let content = object(&data["content"]);
     let file = |name: &str| file(&content, name).into_iter().collect::<Vec<_>>();
@@ -150,7 +150,7 @@ fn content(data: &Value) -> Option<(String, Vec<Attachment>)> {
         "text" => (trimmed(&object(&data["text"])["content"]), Vec::new()),
         "richText" => rich(&content),
         "picture" => (String::new(), file("picture.png")),
-        // The spoken words are there as text already; the sound is attached.
+        // DingTalk has transcribed the speech; the audio file is attached.
         "audio" => (trimmed(&content["recognition"]), file("audio.amr")),
         "video" => (String::new(), file("video.mp4")),
         "file" => (String::new(), file("file")),
@@ -181,7 +181,7 @@ pub(super) fn file(content: &Value, otherwise: &str) -> Option<Attachment> {
     Some(Attachment { handle, name, size })
 }
 
-/// The message that is quoted: ours by the key under which it was sent, another by its id.
+/// Returns the id of the quoted message. The bot's own messages are identified by their recall key.
 fn answered(data: &Value) -> Option<String> {
     let quoted = &object(&data["text"])["repliedMsg"];
     let candidates =
@@ -215,12 +215,12 @@ fn cut(text: &str) -> String {
     text.chars().take(TEXT).collect()
 }
 
-/// Numbers come as numbers or as text.
+/// Reads a number, sent as a number or as text.
 pub(super) fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.trim().parse().ok())
 }
 
-/// Objects come as objects or as JSON in a text.
+/// Reads an object, sent as an object or as JSON in a string.
 pub(super) fn object(value: &Value) -> Value {
     match value {
         Value::String(text) => crate::lenient::from_bytes(text.as_bytes()).unwrap_or_default(),

@@ -1,42 +1,42 @@
-//! Frames of the stream: incoming frames and their answers. Text in, text out.
+//! Frames of the stream, parsed from text, and the text of their acknowledgements.
 
 use serde_json::{Value, json};
 
-/// The topic of bot messages.
+/// Topic of bot messages.
 pub(super) const MESSAGES: &str = "/v1.0/im/bot/messages/get";
-/// The topic of presses on cards.
+/// Topic of presses on cards.
 pub(super) const CARDS: &str = "/v1.0/card/instances/callback";
 
-/// A frame of the stream, by its meaning.
+/// A decoded frame of the stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum StreamFrame {
-    /// A person wrote to the bot.
+    /// A user sent the bot a message.
     Message(Ticket, Value),
-    /// A person pressed a button of a card.
+    /// A user pressed a button of a card.
     Press(Ticket, Value),
-    /// Something that is answered at once and has no meaning here: a ping, an event.
+    /// A frame that is acknowledged at once and otherwise ignored, such as a ping. Contains the acknowledgement.
     Answer(String),
-    /// The platform will close this socket and delivers nothing on it any more.
+    /// DingTalk will close this socket and delivers nothing more on it.
     Disconnect,
-    /// Not a frame, or one that wants no answer.
+    /// Not a valid frame, or a frame that needs no acknowledgement.
     Nothing,
 }
 
-/// Identifies the frame that an answer belongs to.
+/// Identifies the frame of an acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
-    /// The frame's id: the same when it is delivered again.
+    /// The frame's id. A redelivery has the same id.
     pub(super) id: String,
 }
 
 impl Ticket {
-    /// Returns the frame that says that an event is kept.
+    /// Returns the acknowledgement of a stored event.
     pub(super) fn taken(&self) -> String {
         ack(200, "OK", &self.id, &json!({"response": {}}).to_string())
     }
 }
 
-/// Reads a frame. Input can be anything; an unreadable frame is [`StreamFrame::Nothing`].
+/// Parses a frame. Any input is allowed; an invalid frame becomes [`StreamFrame::Nothing`].
 pub(super) fn read(text: &str) -> StreamFrame {
     let frame: Value = crate::lenient::from_bytes(text.as_bytes()).unwrap_or_default();
     let word = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
@@ -46,7 +46,7 @@ pub(super) fn read(text: &str) -> StreamFrame {
     let content = || crate::lenient::from_bytes(data.as_bytes()).unwrap_or(Value::Null);
     match (kind.as_str(), topic.as_str()) {
         ("SYSTEM", "disconnect") => StreamFrame::Disconnect,
-        // The answer to a ping echoes the ping's data.
+        // The acknowledgement of a ping echoes the ping's data.
         ("SYSTEM", _) if !id.is_empty() => StreamFrame::Answer(ack(200, "OK", &id, &data)),
         (_, _) if id.is_empty() => StreamFrame::Nothing,
         ("CALLBACK", MESSAGES) => StreamFrame::Message(Ticket { id }, content()),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn every_frame_has_its_answer() {
+    fn each_kind_of_frame_is_parsed() {
         let ping = json!({"opaque": "3a1b"});
         let ticket = Ticket { id: "m1".into() };
         let said = json!({"msgId": "x"});
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_whose_content_cannot_be_read_is_still_one_to_acknowledge() {
+    fn a_message_with_unreadable_content_can_still_be_acknowledged() {
         let text = json!({
             "type": "CALLBACK", "headers": {"topic": MESSAGES, "messageId": "m1"}, "data": "{\"cut",
         });
@@ -131,7 +131,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
         #[test]
-        fn nothing_that_comes_breaks_it(text in ".{0,400}", kind in "SYSTEM|CALLBACK|EVENT|x", data in ".{0,80}") {
+        fn arbitrary_input_never_panics(text in ".{0,400}", kind in "SYSTEM|CALLBACK|EVENT|x", data in ".{0,80}") {
             read(&text);
             let headers = json!({"topic": MESSAGES, "messageId": text});
             read(&json!({"type": kind, "headers": headers, "data": data}).to_string());

@@ -1,11 +1,11 @@
-//! Receives events: one socket at a time, the next one open before the old one goes.
+//! Receives events over one socket at a time. The next socket is opened before the old one is closed.
 //!
-//! An event is acknowledged when it is kept, or when it is certainly not needed. One that cannot be kept at the moment
-//! is held and tried again for a while, because DingTalk is not certain to repeat it.
+//! An event is acknowledged when it is stored, or when it is certainly not needed. An event that cannot be stored is
+//! held and retried, because DingTalk does not reliably redeliver it.
 
 use super::{
     DingTalkChannel,
-    failure::{DingTalkCase, DingTalkError},
+    facts::{DingTalkCase, DingTalkError},
     frame::{self, StreamFrame, Ticket},
 };
 use crate::{
@@ -29,15 +29,15 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Ping interval of the socket, and the silence after which it is dead: DingTalk itself speaks every 20 to
-/// 30 s.
+/// Ping interval of the socket, and how long it may be silent before it counts as dead. DingTalk sends something every
+/// 20 to 30 s.
 pub(super) const KEEPALIVE: Keepalive =
     Keepalive { ping: Duration::from_secs(30), idle: Duration::from_secs(90) };
-/// A socket that is to end sooner than this after its beginning is renewed with a pause.
+/// A socket with a shorter lifetime is replaced only after a pause.
 const SHORT: Duration = Duration::from_secs(30);
-/// Delay before storing an event is tried again.
+/// Delay before another attempt to store an event.
 const STORE_RETRY_DELAY: Duration = Duration::from_secs(2);
-/// How many events may wait to be kept. Further ones are left to DingTalk's repetition.
+/// Maximum number of events waiting to be stored. Beyond it, pudu relies on DingTalk's redelivery.
 const HELD: usize = 256;
 
 impl DingTalkChannel {
@@ -49,7 +49,7 @@ impl DingTalkChannel {
         self.attend(&UnstoredEvents::new(sink, &self.health), &stop).await
     }
 
-    /// Stays connected. Held events outlive every socket: DingTalk is not certain to repeat them.
+    /// Stays connected. Held events outlive every socket, because DingTalk does not reliably redeliver them.
     async fn attend(&self, held: &UnstoredEvents<'_>, stop: &CancellationToken) -> Result<(), ChannelError> {
         tokio::select! {
             result = supervise(&self.health, stop, || self.connect(held, stop)) => result,
@@ -57,7 +57,7 @@ impl DingTalkChannel {
         }
     }
 
-    /// Connects, listens, and changes to a new socket as often as DingTalk wants it.
+    /// Connects, listens, and switches to a new socket whenever DingTalk asks for it.
     async fn connect(&self, held: &UnstoredEvents<'_>, stop: &CancellationToken) -> ConnectionEnd {
         let opened = tokio::select! {
             opened = self.open() => opened,
@@ -73,19 +73,19 @@ impl DingTalkChannel {
             let began = Instant::now();
             let ended = tokio::select! {
                 ended = self.read_until_end(&mut socket, held) => ended,
-                () = stop.cancelled() => Left::Stopped,
+                () = stop.cancelled() => SocketEnd::Stopped,
             };
             match ended {
-                Left::Stopped => {
+                SocketEnd::Stopped => {
                     socket.close().await;
                     return ConnectionEnd::Renew;
                 }
-                Left::Lost(why) => return ConnectionEnd::Lost(why),
-                Left::Announced if began.elapsed() < SHORT => {
+                SocketEnd::Lost(why) => return ConnectionEnd::Lost(why),
+                SocketEnd::Announced if began.elapsed() < SHORT => {
                     socket.close().await;
                     return ConnectionEnd::Renew;
                 }
-                Left::Announced => match self.change(&mut socket, stop).await {
+                SocketEnd::Announced => match self.change(&mut socket, stop).await {
                     Ok(()) => {}
                     Err(ended) => return ended,
                 },
@@ -93,14 +93,14 @@ impl DingTalkChannel {
         }
     }
 
-    /// Opens the next socket while the old one is still open, so that no message falls between them.
+    /// Opens the next socket while the old one is still open, so that no message is lost in between.
     async fn change(&self, socket: &mut Socket, stop: &CancellationToken) -> Result<(), ConnectionEnd> {
         let next = tokio::select! {
             opened = self.open() => opened?,
             () = stop.cancelled() => return Err(ConnectionEnd::Renew),
         };
         std::mem::replace(socket, next).close().await;
-        tracing::debug!(account = self.config.account, "changed to a new socket");
+        tracing::debug!(account = self.config.account, "switched to a new connection");
         Ok(())
     }
 
@@ -108,38 +108,38 @@ impl DingTalkChannel {
         let (mut url, ticket) = self.api.open(&[frame::MESSAGES, frame::CARDS]).await.map_err(unopened)?;
         url.query_pairs_mut().append_pair("ticket", ticket.expose_secret());
         Socket::connect(url.as_str(), KEEPALIVE).await.map_err(|error| match error {
-            // The ticket was used or is too old: the next one will do.
+            // The ticket was used before or has expired: try again with a new one.
             SocketError::Refused { status, .. } => {
-                ConnectionEnd::Lost(format!("the socket was refused (HTTP {status})"))
+                ConnectionEnd::Lost(format!("the connection was refused (HTTP {status})"))
             }
             other => ConnectionEnd::Lost(other.to_string()),
         })
     }
 
     /// Listens until the socket ends.
-    async fn read_until_end(&self, socket: &mut Socket, held: &UnstoredEvents<'_>) -> Left {
+    async fn read_until_end(&self, socket: &mut Socket, held: &UnstoredEvents<'_>) -> SocketEnd {
         loop {
             let answer = tokio::select! {
                 heard = socket.next() => match heard {
                     Ok(Heard::Text(text)) => match frame::read(&text) {
-                        StreamFrame::Disconnect => return Left::Announced,
+                        StreamFrame::Disconnect => return SocketEnd::Announced,
                         frame => self.take(frame, held).await,
                     },
                     Ok(Heard::Binary(_)) => None,
-                    Ok(Heard::Close(told)) => return Left::Lost(close_reason(told)),
-                    Err(error) => return Left::Lost(error.to_string()),
+                    Ok(Heard::Close(close)) => return SocketEnd::Lost(close_reason(close)),
+                    Err(error) => return SocketEnd::Lost(error.to_string()),
                 },
                 answer = held.answer() => Some(answer),
             };
             if let Some(answer) = answer
                 && let Err(error) = socket.send_text(answer).await
             {
-                return Left::Lost(error.to_string());
+                return SocketEnd::Lost(error.to_string());
             }
         }
     }
 
-    /// Stores an event; returns the answer to send, if any.
+    /// Stores an event. Returns the acknowledgement to send, if any.
     async fn take(&self, frame: StreamFrame, held: &UnstoredEvents<'_>) -> Option<String> {
         let (ticket, inbound) = match frame {
             StreamFrame::Message(ticket, data) => {
@@ -167,32 +167,32 @@ impl DingTalkChannel {
 }
 
 /// How a socket ended.
-enum Left {
-    /// DingTalk said that it will close it.
+enum SocketEnd {
+    /// DingTalk announced that it will close the socket.
     Announced,
-    /// It broke; why.
+    /// The connection broke, for this reason.
     Lost(String),
-    /// It is time to stop.
+    /// The channel was stopped.
     Stopped,
 }
 
-/// Events that could not be kept yet.
+/// Events that could not be stored yet.
 struct UnstoredEvents<'a> {
     sink: &'a dyn EventSink,
     /// Receives the errors of events that could not be stored.
     health: &'a HealthCell,
     queue: Mutex<EventQueue>,
-    /// Something began to wait.
+    /// Notified when an event starts to wait.
     waits: Notify,
-    /// Something that waited is kept.
+    /// Notified when a waiting event has been stored.
     kept: Notify,
 }
 
 #[derive(Default)]
 struct EventQueue {
-    /// Oldest first.
+    /// The waiting events, oldest first.
     waiting: VecDeque<(Ticket, Inbound)>,
-    /// Acknowledgements that no socket has taken yet, oldest first.
+    /// Acknowledgements not sent yet, oldest first.
     answers: VecDeque<String>,
 }
 
@@ -205,9 +205,9 @@ impl<'a> UnstoredEvents<'a> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has an event kept and returns its acknowledgement; holds it if that cannot be now.
+    /// Stores an event and returns its acknowledgement. Holds the event if it cannot be stored now.
     async fn keep(&self, ticket: Ticket, inbound: Inbound) -> Option<String> {
-        // In each person's order: waiting events go first.
+        // Keeps each user's order: waiting events are stored first.
         let first = self.queue().waiting.is_empty();
         if first {
             match self.sink.accept(inbound.clone()).await {
@@ -238,12 +238,12 @@ impl<'a> UnstoredEvents<'a> {
         }
     }
 
-    /// Stores as many waiting events as possible. A caller that drops this future loses nothing: an event leaves the
-    /// queue when it is kept, and at that moment its acknowledgement is there.
+    /// Stores as many waiting events as possible. Cancel-safe: an event leaves the queue when it is stored, and its
+    /// acknowledgement is queued at the same moment.
     async fn again(&self) {
         while let Some(inbound) = self.oldest() {
             if let Err(error) = self.sink.accept(inbound).await {
-                // Also where a new connection has just called itself well.
+                // Overrides the health that a new connection may have just reported.
                 self.health.not_kept(error);
                 return;
             }
@@ -256,11 +256,11 @@ impl<'a> UnstoredEvents<'a> {
         self.queue().waiting.front().map(|(_, inbound)| inbound.clone())
     }
 
-    /// The oldest is kept.
+    /// Records that the oldest waiting event is stored.
     fn settle(&self) {
         let mut queue = self.queue();
         let Some((ticket, _)) = queue.waiting.pop_front() else { return };
-        // Without a socket for long, the oldest are left: DingTalk has given them up too.
+        // After a long time without a socket, drop the oldest: DingTalk has given up on them too.
         if queue.answers.len() >= HELD {
             queue.answers.pop_front();
         }
@@ -268,7 +268,7 @@ impl<'a> UnstoredEvents<'a> {
         self.kept.notify_one();
     }
 
-    /// Waits for the acknowledgement of something that was held.
+    /// Waits for the acknowledgement of a held event.
     async fn answer(&self) -> String {
         loop {
             let answer = self.queue().answers.pop_front();
@@ -280,7 +280,7 @@ impl<'a> UnstoredEvents<'a> {
     }
 }
 
-/// Words a call for a connection that failed.
+/// Converts a failure to open a connection to the connection's end.
 fn unopened(failure: DingTalkError) -> ConnectionEnd {
     match failure {
         CallError::Auth(what) | CallError::StaleToken(what) => ConnectionEnd::Fatal(ChannelError::Auth(what)),
@@ -291,10 +291,10 @@ fn unopened(failure: DingTalkError) -> ConnectionEnd {
     }
 }
 
-fn close_reason(told: Option<(u16, String)>) -> String {
-    match told {
-        Some((code, reason)) => format!("DingTalk closed the socket ({code} {reason})"),
-        None => "DingTalk closed the socket".to_owned(),
+fn close_reason(close: Option<(u16, String)>) -> String {
+    match close {
+        Some((code, reason)) => format!("DingTalk closed the connection ({code} {reason})"),
+        None => "DingTalk closed the connection".to_owned(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! An API on the loopback: records requests and gives a test's answers.
+//! A fake DingTalk API on the loopback interface: records requests and returns scripted answers.
 
 use super::{CardStyle, DingTalkAccountState, DingTalkChannel, DingTalkConfig, GroupConversations};
 use axum::{
@@ -34,14 +34,14 @@ impl DingTalkLoopback {
         server
     }
 
-    /// Returns the state that the replies of a bot with this API share.
+    /// Returns the shared state of a bot that uses this API.
     pub(super) fn state(&self, cards: bool) -> Arc<DingTalkAccountState> {
         let state = channel(&self.url, cards).state;
         state.cards_work.store(true, Ordering::Relaxed);
         state
     }
 
-    /// Returns the last parts of the paths that were asked so far, without the token's.
+    /// Returns the last path segment of each request so far, except requests for a token.
     pub(super) fn calls(&self) -> Vec<String> {
         let asked = self.asked.lock().unwrap();
         asked.iter().map(|(path, _)| path.rsplit('/').next().unwrap().to_owned()).collect()
@@ -66,7 +66,7 @@ pub(super) fn channel(url: &str, cards: bool) -> DingTalkChannel {
     DingTalkChannel::new(config).unwrap()
 }
 
-/// The answer that says this code.
+/// Returns a failure response with this code.
 pub(super) fn failed(code: &str) -> (u16, Value) {
     let status = match code {
         "InternalError" => 500,
@@ -78,10 +78,10 @@ pub(super) fn failed(code: &str) -> (u16, Value) {
 
 async fn answer(State(server): State<DingTalkLoopback>, uri: Uri, body: Bytes) -> Response {
     let body = serde_json::from_slice(&body).unwrap_or_default();
-    let (status, told) = (server.script.lock().unwrap())(uri.path(), &body);
+    let (status, response) = (server.script.lock().unwrap())(uri.path(), &body);
     if status == 200 && uri.path().ends_with("/accessToken") {
         return axum::Json(json!({"accessToken": "token", "expireIn": 7200})).into_response();
     }
     server.asked.lock().unwrap().push((uri.path().to_owned(), body));
-    (StatusCode::from_u16(status).unwrap(), axum::Json(told)).into_response()
+    (StatusCode::from_u16(status).unwrap(), axum::Json(response)).into_response()
 }

@@ -1,13 +1,13 @@
 //! The messages of one reply on DingTalk.
 //!
-//! A card grows in place: it is made under a name of ours and streamed into under names of the changes, so
-//! that nothing is there twice. Where there is no card (no template, a person from outside, a card that is
-//! not delivered or takes no words) the reply is ordinary messages, which cannot change: if the answer takes seconds one
-//! holds the place, is taken back when the answer is there, and the answer follows.
+//! A card grows in place. pudu chooses its name and the ids of its changes, so repeated calls create no duplicates.
+//! Without a card (no template, a user outside the organisation, a card that is not delivered or not accepted) the
+//! reply consists of ordinary messages, which cannot change. If the answer takes seconds, a placeholder is sent first.
+//! It is recalled when the answer is complete, and the answer follows.
 //!
-//! An ordinary message whose sending had no answer stays uncertain: DingTalk knows no key for it and does not
-//! list sent messages. An answer is therefore sent until DingTalk confirms it: a duplicate is better than a
-//! loss. A placeholder that could not be taken back is not sent at all.
+//! An ordinary message without a response stays uncertain: DingTalk has no idempotency key for it and does not list
+//! sent messages. An answer is therefore sent again until DingTalk confirms it: a duplicate is better than a loss. A
+//! placeholder is sent only if it can be recalled.
 
 mod cards;
 mod kept;
@@ -17,8 +17,7 @@ use super::{
     DingTalkAccountState,
     card::DingTalkCard,
     decode::DingTalkHint,
-    download::MAX_DOWNLOAD_BYTES,
-    failure::{DingTalkCase, DingTalkError, rules_out_cards},
+    facts::{CAPABILITIES, DingTalkCase, DingTalkError, rules_out_cards},
     page::{DingTalkPage, digest},
     robot::{Robot, RobotContent, RobotTarget},
 };
@@ -26,7 +25,6 @@ use crate::{
     Address, OutFile, ReplyTarget, SendError,
     name::is_picture,
     reply::{Capabilities, EditOutcome, MessageDraft, MessageHistory, NumberedChoices, PlatformMessages},
-    split::{Limit, Unit},
     transport::CallError,
 };
 use serde_json::{Map, Value, json};
@@ -43,22 +41,19 @@ use tokio::time::Instant;
 use kept::{DingDedupKey, DingIntent, DingMessageRef, StoredDedupKey, posted_message};
 use recalls::Recall;
 
-/// Maximum size of a file that DingTalk takes, in bytes.
-pub(super) const MAX_UPLOAD_BYTES: u64 = 20_000_000;
-/// Maximum number of unfinished changes of one reply: a month has 10,000 calls in DingTalk's standard
-/// edition.
+/// Maximum number of intermediate updates per reply. DingTalk's standard edition allows 10,000 calls a month.
 const MAX_CARD_UPDATES: u32 = 300;
-/// Number of changes after which the interval between changes doubles.
+/// The interval between updates doubles after this number of updates.
 const SLOWER: u32 = 60;
 /// Maximum interval between updates of a card.
 const MAX_REFRESH_INTERVAL: Duration = Duration::from_secs(30);
-/// Number of uncertain sendings of an answer as an ordinary message, after which it is sent every [`RARELY`].
+/// After this number of unconfirmed attempts to send an answer as an ordinary message, attempts are [`RARELY`] apart.
 const OFTEN: u8 = 12;
-/// The pause then.
+/// Interval between attempts after [`OFTEN`] unconfirmed ones.
 const RARELY: Duration = Duration::from_secs(10 * 60);
-/// How long a reply in ordinary messages waits for its end before one holds its place.
+/// How long a reply in ordinary messages may take before a placeholder is sent.
 const PLACEHOLDER_DELAY: Duration = Duration::from_secs(4);
-/// The value of a variable for buttons without any.
+/// Value of the button variable if there are no buttons.
 const NO_BUTTONS: &str = "[]";
 /// Text left in a card whose answer was sent elsewhere. A card cannot be deleted.
 const MOVED: &str = "⤵";
@@ -71,19 +66,19 @@ pub(super) struct DingMessages {
     robot: Robot,
     /// Whether cards are no longer tried for this reply.
     plain: bool,
-    /// Whether the reply has a card that works: it stays in cards even if other cards fail.
+    /// Whether the reply has a working card. It then stays in cards even if other cards fail.
     carded: bool,
-    /// How many unfinished changes were made.
+    /// Number of updates so far.
     changes: u32,
     /// Whether the last rendered draft belongs to a finished reply.
     finished: AtomicBool,
-    /// Whether the last sending was an answer as an ordinary message and had no answer from DingTalk; `None`
-    /// where this process does not know.
+    /// Whether the last message was an answer that was sent as an ordinary message and got no response; `None` if this
+    /// process does not know.
     lost: Option<bool>,
     /// When an answer was last sent as an ordinary message.
     tried: Option<Instant>,
-    /// Whether no sign holds the place of this reply: one was refused.
-    signless: bool,
+    /// Whether this reply gets no placeholder, because one was refused.
+    no_placeholder: bool,
     /// The card that is about to be finished for the first time.
     ends: Option<String>,
     /// Messages to recall.
@@ -101,7 +96,8 @@ impl DingMessages {
             (true, false) => RobotTarget::Session,
         };
         let plain = target == RobotTarget::Session;
-        let robot = Robot { code: state.robot_code.clone(), target, hint };
+        let (api, code) = (Arc::clone(&state.api), state.robot_code.clone());
+        let robot = Robot { api, code, target, hint };
         Self {
             state,
             address: reply_target.address.clone(),
@@ -113,13 +109,13 @@ impl DingMessages {
             finished: AtomicBool::new(false),
             lost: None,
             tried: None,
-            signless: false,
+            no_placeholder: false,
             ends: None,
             recalls: Vec::new(),
         }
     }
 
-    /// Whether the reply is shown in cards now.
+    /// Returns whether the reply is currently shown in cards.
     fn in_cards(&self) -> bool {
         !self.plain && self.state.style.is_some() && (self.carded || !self.state.cards_rest())
     }
@@ -129,13 +125,14 @@ impl DingMessages {
         Some(DingTalkCard { api: &self.state.api, style, robot_code: &self.state.robot_code, name })
     }
 
-    /// Counts a call against the limits of the chat and the app.
+    /// Counts a call against the rate limits of the chat and the app.
     fn spend(&self) {
         self.state.pacer.spend(&self.address.chat, self.interval());
-        self.state.pacer.spend(&self.state.everybody, DingTalkAccountState::PER_CALL);
+        self.state.pacer.spend(&self.state.app_key, DingTalkAccountState::PER_CALL);
     }
 
-    /// Changes come slower the more there were: a reply that works for hours costs a few hundred calls.
+    /// Returns the interval between updates. It grows with their number, so even a reply of several hours costs only a
+    /// few hundred calls.
     fn interval(&self) -> Duration {
         let slower = self.state.interval.saturating_mul(1 << (self.changes / SLOWER).min(10));
         slower.min(MAX_REFRESH_INTERVAL.max(self.state.interval))
@@ -143,7 +140,7 @@ impl DingMessages {
 
     fn failed(&self, failure: DingTalkError) -> CallError {
         if let CallError::Wait(wait) = failure {
-            self.state.pacer.hold(&self.state.everybody, wait);
+            self.state.pacer.hold(&self.state.app_key, wait);
         }
         failure.into()
     }
@@ -161,28 +158,28 @@ impl DingMessages {
             self.limit_retry_rate()?;
         }
         self.lost = None;
-        let sent = self.robot.send(&self.state.api, &content).await.map_err(|error| self.failed(error));
+        let sent = self.robot.send(&content).await.map_err(|error| self.failed(error));
         self.lost = Some(page.done && sent.as_ref().is_err_and(CallError::may_be_done));
         sent.map(|id| posted_message(id, page))
     }
 
-    /// Holds the place, by a message that can be taken back: never at the address that the asking came with.
+    /// Sends a placeholder that can be recalled; never to the session URL of the question.
     async fn post_sign(
         &mut self,
         content: &RobotContent,
         page: &DingTalkPage,
     ) -> Result<DingMessageRef, CallError> {
-        match self.robot.send_retrievable(&self.state.api, content).await {
+        match self.robot.send_retrievable(content).await {
             Ok(id) => Ok(posted_message(id, page)),
             Err(failure) => {
-                self.signless =
+                self.no_placeholder =
                     matches!(failure, CallError::Refused(_) | CallError::Special(DingTalkCase::Forbidden(_)));
                 Err(self.failed(failure))
             }
         }
     }
 
-    /// Slows down the sending of an answer that is never confirmed: it is not sent every minute.
+    /// Slows down repeated sending of an unconfirmed answer: fails if the last attempt was less than [`RARELY`] ago.
     fn limit_retry_rate(&mut self) -> Result<(), CallError> {
         let left = self.tried.map_or(Duration::ZERO, |tried| RARELY.saturating_sub(tried.elapsed()));
         if !left.is_zero() {
@@ -198,20 +195,10 @@ impl PlatformMessages for DingMessages {
     type Ref = DingMessageRef;
     type DedupKey = StoredDedupKey;
 
-    /// Capabilities of a reply in ordinary messages, which wait for the end.
-    const CAPABILITIES: Capabilities = Capabilities {
-        platform: "DingTalk",
-        // Cards with more than about 3,000 characters were seen to stay blank.
-        text: Limit { unit: Unit::Chars, max: 2800, columns: 40 },
-        max_upload_bytes: MAX_UPLOAD_BYTES,
-        max_download_bytes: MAX_DOWNLOAD_BYTES,
-        edits: false,
-        deletes: true,
-        buttons: false,
-        idempotent_send: false,
-    };
+    /// Capabilities of a reply in ordinary messages, which are sent when the reply is complete.
+    const CAPABILITIES: Capabilities = CAPABILITIES;
 
-    /// A card grows, is there once under its name, and stays.
+    /// Returns the capabilities: a card can change, is created once per name, and cannot be deleted.
     fn capabilities(&self) -> Capabilities {
         if !self.in_cards() {
             return Self::CAPABILITIES;
@@ -229,8 +216,8 @@ impl PlatformMessages for DingMessages {
         page.is_overfull()
     }
 
-    /// Returns the first form of a page: unfinished, since a card is finished by a change whose record is
-    /// kept first.
+    /// Returns the initial form of a page. It is unfinished, because a card is finished by an update whose record is
+    /// stored first.
     fn first(&self, page: &DingTalkPage) -> DingTalkPage {
         DingTalkPage { done: false, ..page.clone() }
     }
@@ -241,8 +228,8 @@ impl PlatformMessages for DingMessages {
 
     async fn holds_a_place(&mut self) -> bool {
         self.robot.target != RobotTarget::Session
-            && !self.signless
-            && self.state.takes_back(&self.robot).await
+            && !self.no_placeholder
+            && self.state.supports_recall(&self.robot).await
     }
 
     fn placeholder_delay(&self, _neutral: bool) -> Duration {
@@ -262,15 +249,15 @@ impl PlatformMessages for DingMessages {
     }
 
     async fn ready(&mut self) {
-        self.state.pacer.ready(&self.state.everybody, DingTalkAccountState::PER_CALL).await;
+        self.state.pacer.ready(&self.state.app_key, DingTalkAccountState::PER_CALL).await;
         self.state.pacer.ready(&self.address.chat, self.interval()).await;
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        self.state.pacer.held(&self.state.everybody).map_or(Ok(()), |left| Err(CallError::Wait(left)))
+        self.state.pacer.held(&self.state.app_key).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
-    /// Counts answers that were perhaps sent. A sending that another process began and did not record was perhaps done.
+    /// Counts the attempts that may have sent the answer, including one whose outcome another process did not record.
     async fn dedup_key(
         &mut self,
         before: Option<Self::DedupKey>,
@@ -312,14 +299,14 @@ impl PlatformMessages for DingMessages {
         }
         self.carded |= sent.card;
         if !sent.card || !self.in_cards() {
-            // A message that cannot change waits for the end; then another takes its place.
+            // A message that cannot change stays until the end; then another message replaces it.
             return if page.done { Err(unchangeable()) } else { Ok(EditOutcome::Shown) };
         }
         if !page.done && !page.asks && self.changes >= MAX_CARD_UPDATES {
             return Ok(EditOutcome::Shown);
         }
         let finished = sent.done || sent.ending;
-        // After a restart the words of a full card come again: it shows them.
+        // After a restart the text of a full card is rendered again, but the card already shows it.
         if finished && !page.done && !page.asks && sent.buttons == digest(&[NO_BUTTONS]) {
             return Ok(EditOutcome::Shown);
         }
@@ -328,7 +315,7 @@ impl PlatformMessages for DingMessages {
             self.ends = Some(sent.id.clone());
             return Ok(EditOutcome::SaveFirst);
         }
-        // First: a change that has to wait is still unfinished then.
+        // Check this first: if the update has to wait, the card remains unfinished.
         self.check_rate_limit()?;
         let streams = !finished || (!sent.done && self.ends.take().is_some_and(|ends| ends == sent.id));
         self.spend();
@@ -351,7 +338,7 @@ impl PlatformMessages for DingMessages {
         if sent.id.is_empty() {
             return Ok(());
         }
-        // The answer does not wait for it.
+        // The answer does not wait for the recall.
         if let Err(error) = self.recall(&sent.id).await {
             tracing::debug!(%error, "failed to recall message; trying again later");
             self.recalls.push(Recall::failed_once(&sent.id));
@@ -366,7 +353,7 @@ impl PlatformMessages for DingMessages {
     async fn upload(&mut self, _key: &str, file: &OutFile, _size: u64) -> Result<String, CallError> {
         self.check_rate_limit()?;
         if self.robot.target == RobotTarget::Session {
-            let why = "DingTalk takes no files for people outside the organisation";
+            let why = "DingTalk does not accept files for users outside the organisation";
             return Err(CallError::Refused(why.to_owned()));
         }
         self.spend();
@@ -379,7 +366,7 @@ impl PlatformMessages for DingMessages {
         } else {
             RobotContent::File(id, file.name.clone(), ending.unwrap_or_else(|| "txt".to_owned()))
         };
-        self.robot.send(&self.state.api, &content).await.map_err(|error| self.failed(error))
+        self.robot.send(&content).await.map_err(|error| self.failed(error))
     }
 
     fn platform_state(&self) -> Value {
@@ -399,7 +386,7 @@ impl PlatformMessages for DingMessages {
     }
 }
 
-/// A message that cannot change.
+/// Returns the error for a message that cannot change.
 fn unchangeable() -> CallError {
     CallError::Gone("the message cannot change".to_owned())
 }

@@ -1,22 +1,17 @@
-//! Names of people: a message contains its sender's name, a press only the sender's id. A restart forgets the names;
-//! the id replaces a name until the person writes again.
+//! Names of users. A message contains its sender's name, a press only the sender's id. The names are lost on restart;
+//! until a user writes again, their id is shown.
 
 use crate::{Inbound, InboundKind, Sender, transport::Cache};
 
 /// Maximum number of names remembered.
 const MAX_CACHED_NAMES: usize = 4096;
 
-/// The names that are known, by people's ids.
-pub(super) struct Names(Cache<String, String>);
-
-impl Default for Names {
-    fn default() -> Self {
-        Self(Cache::new(MAX_CACHED_NAMES))
-    }
-}
+/// Known names, by user id.
+#[derive(Default)]
+pub(super) struct Names(Cache<String, String, MAX_CACHED_NAMES>);
 
 impl Names {
-    /// Learns the name of who says something, and gives who presses something theirs.
+    /// Remembers the sender's name of a message, and sets the sender's name of a press.
     pub(super) fn resolve(&self, inbound: Inbound) -> Inbound {
         let Sender { id, name, .. } = &inbound.sender;
         if !matches!(inbound.kind, InboundKind::Press { .. }) {

@@ -9,27 +9,27 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// The longest title, in characters. The list of chats shows the title of a message.
+/// Maximum length of a title, in characters. The list of chats shows the title of a message.
 const TITLE: usize = 40;
-/// Maximum length of a text, in bytes: DingTalk takes about 20 KB including the rest of the request.
+/// Maximum length of a text, in bytes. DingTalk accepts about 20 KB for the whole request.
 const MAX_TEXT_BYTES: usize = 16_000;
 
-/// One message.
+/// Content of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DingTalkPage {
-    /// The words, as Markdown.
+    /// The text, as Markdown.
     pub(super) text: String,
-    /// The same for messages without buttons: with the words to type.
+    /// The text for messages without buttons. It names the text to type instead.
     pub(super) words: String,
-    /// The first words, without marks.
+    /// The first words, without markup.
     pub(super) title: String,
-    /// The choices that can be pressed.
+    /// The buttons.
     pub(super) choices: Vec<Choice>,
-    /// Whether it will not change any more.
+    /// Whether the page is final.
     pub(super) done: bool,
-    /// Whether it holds no words of the answer yet.
+    /// Whether the page contains none of the answer yet.
     pub(super) neutral: bool,
-    /// Whether it asks something that blocks the run until it is answered.
+    /// Whether the page asks a question that blocks the run until it is answered.
     pub(super) asks: bool,
 }
 
@@ -51,20 +51,20 @@ impl DingTalkPage {
         self.words.len() > MAX_TEXT_BYTES
     }
 
-    /// Returns the text of an ordinary message. It cannot change, so a page that is not the answer yet is
-    /// only a placeholder.
+    /// Returns the text of an ordinary message. The message cannot change, so a page without the answer becomes a
+    /// placeholder.
     pub(super) fn message(&self) -> String {
         if self.done || self.neutral { self.words.clone() } else { SIGN.to_owned() }
     }
 
-    /// The buttons as the value of a card's variable.
+    /// Returns the buttons as the value of a card's variable.
     pub(super) fn buttons(&self) -> String {
         let button = |choice: &Choice| json!({"text": choice.label, "id": choice.action, "color": "gray", "request": true});
         Value::Array(self.choices.iter().map(button).collect()).to_string()
     }
 }
 
-/// A short name for some text.
+/// Returns a short digest of some text.
 pub(super) fn digest(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -83,7 +83,7 @@ mod tests {
     use crate::render::parse;
 
     #[test]
-    fn a_message_says_what_can_be_typed_where_nothing_can_be_pressed() {
+    fn a_message_without_buttons_lists_the_commands_to_type() {
         let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
         let choices = vec![choice("Try again", "/retry"), choice("Stop", "/stop")];
         let draft = MessageDraft {

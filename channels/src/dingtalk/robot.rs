@@ -1,42 +1,42 @@
-//! Ordinary messages: to a person, to a group, or to the address that one message came with.
+//! Sends ordinary messages: to a user, to a group, or to the session URL of one message.
 
 use super::{
     api::DingTalkApi,
     decode::DingTalkHint,
-    failure::{DingTalkCase, DingTalkError},
+    facts::{DingTalkCase, DingTalkError},
 };
 use crate::{clock::now, transport::CallError};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use url::Url;
 
-/// A person gets too many messages at the moment.
+/// Wait after DingTalk reports too many messages to a user.
 const FLOODED: Duration = Duration::from_secs(5);
-/// A key that no message has.
+/// Key that no message has.
 const NOTHING: &str = "pudu-asks-whether-messages-are-taken-back";
-/// A session's address is not used so shortly before its end, in milliseconds.
+/// A session URL is not used within this time before its expiry, in milliseconds.
 const SESSION_RESERVE: i64 = 60_000;
 
 /// Recipient of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RobotTarget {
-    /// A person of the organisation, by staff id.
+    /// A user of the organisation, by staff id.
     Person(String),
     /// A group, by conversation id.
     Group(String),
-    /// A person who is reachable only through the address of their message.
+    /// A user who is reachable only through the session URL of their message.
     Session,
 }
 
 /// Content of an outgoing message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RobotContent {
-    /// Words.
+    /// Markdown text.
     Markdown { title: String, text: String },
-    /// A picture that was uploaded.
+    /// An uploaded picture, by media id.
     Picture(String),
-    /// A file that was uploaded: media id, name and ending.
+    /// An uploaded file: media id, name and extension.
     File(String, String, String),
 }
 
@@ -58,42 +58,33 @@ impl RobotContent {
     }
 }
 
-/// Sends as one robot to one chat.
+/// Sends messages of one robot to one chat.
 pub(super) struct Robot {
+    pub(super) api: Arc<DingTalkApi>,
     pub(super) code: String,
     pub(super) target: RobotTarget,
     pub(super) hint: DingTalkHint,
 }
 
 impl Robot {
-    /// Sends something that can be taken back; returns the key for that.
-    pub(super) async fn send_retrievable(
-        &self,
-        api: &DingTalkApi,
-        content: &RobotContent,
-    ) -> Result<String, DingTalkError> {
+    /// Sends a message that can be recalled. Returns the key for the recall.
+    pub(super) async fn send_retrievable(&self, content: &RobotContent) -> Result<String, DingTalkError> {
         match &self.target {
-            RobotTarget::Person(staff) => self.to_person(api, staff, content).await,
-            RobotTarget::Group(group) => self.to_group(api, group, content).await,
-            RobotTarget::Session => {
-                Err(CallError::Refused("the person is not in the organisation".to_owned()))
-            }
+            RobotTarget::Person(staff) => self.to_person(staff, content).await,
+            RobotTarget::Group(group) => self.to_group(group, content).await,
+            RobotTarget::Session => Err(CallError::Refused("the user is not in the organisation".to_owned())),
         }
     }
 
-    /// Sends something; returns the key by which it can be taken back, empty where there is none.
-    pub(super) async fn send(
-        &self,
-        api: &DingTalkApi,
-        content: &RobotContent,
-    ) -> Result<String, DingTalkError> {
-        match self.send_retrievable(api, content).await {
-            // The message's own address needs no permission and counts no calls.
+    /// Sends a message. Returns the key for recalling it; empty if there is none.
+    pub(super) async fn send(&self, content: &RobotContent) -> Result<String, DingTalkError> {
+        match self.send_retrievable(content).await {
+            // The message's session URL needs no permission and does not use up the call quota.
             Err(error @ (CallError::Special(DingTalkCase::Forbidden(_)) | CallError::Refused(_))) => {
-                match self.session(api) {
+                match self.session() {
                     Some(url) => {
-                        tracing::debug!(%error, "sending answer to the message's own address");
-                        self.to_session(api, url, content).await
+                        tracing::debug!(%error, "sending answer to the message's session URL");
+                        self.to_session(url, content).await
                     }
                     None => Err(error),
                 }
@@ -102,50 +93,35 @@ impl Robot {
         }
     }
 
-    async fn to_person(
-        &self,
-        api: &DingTalkApi,
-        staff: &str,
-        content: &RobotContent,
-    ) -> Result<String, DingTalkError> {
+    async fn to_person(&self, staff: &str, content: &RobotContent) -> Result<String, DingTalkError> {
         let mut body = self.body(content);
         body["userIds"] = json!([staff]);
-        let answer = api.post("/v1.0/robot/oToMessages/batchSend", &body).await?;
+        let answer = self.api.post("/v1.0/robot/oToMessages/batchSend", &body).await?;
         arrived(&answer)?;
         Ok(key(&answer))
     }
 
-    async fn to_group(
-        &self,
-        api: &DingTalkApi,
-        group: &str,
-        content: &RobotContent,
-    ) -> Result<String, DingTalkError> {
+    async fn to_group(&self, group: &str, content: &RobotContent) -> Result<String, DingTalkError> {
         let mut body = self.body(content);
         body["openConversationId"] = group.into();
-        let answer = api.post("/v1.0/robot/groupMessages/send", &body).await?;
+        let answer = self.api.post("/v1.0/robot/groupMessages/send", &body).await?;
         Ok(key(&answer))
     }
 
-    async fn to_session(
-        &self,
-        api: &DingTalkApi,
-        url: Url,
-        content: &RobotContent,
-    ) -> Result<String, DingTalkError> {
+    async fn to_session(&self, url: Url, content: &RobotContent) -> Result<String, DingTalkError> {
         let RobotContent::Markdown { title, text } = content else {
             return Err(CallError::Refused(
-                "DingTalk takes no files where it lets the robot send no messages".to_owned(),
+                "the robot may not send here, and the message's session URL does not accept files".to_owned(),
             ));
         };
-        // No person is mentioned: `at` is left out.
+        // `at` is left out, so no user is mentioned.
         let body = json!({"msgtype": "markdown", "markdown": {"title": title, "text": text}});
-        api.post_session(url, &body).await?;
+        self.api.post_session(url, &body).await?;
         Ok(String::new())
     }
 
-    /// Takes a message back.
-    pub(super) async fn recall(&self, api: &DingTalkApi, key: &str) -> Result<(), DingTalkError> {
+    /// Recalls a message.
+    pub(super) async fn recall(&self, key: &str) -> Result<(), DingTalkError> {
         let mut body = json!({"robotCode": self.code, "processQueryKeys": [key]});
         let path = match &self.target {
             RobotTarget::Person(_) => "/v1.0/robot/otoMessages/batchRecall",
@@ -155,28 +131,28 @@ impl Robot {
             }
             RobotTarget::Session => return Ok(()),
         };
-        let answer = api.call(Method::POST, path, &body).await?;
+        let answer = self.api.call(Method::POST, path, &body).await?;
         match answer["failedResult"].get(key) {
-            // HTTP 200 does not mean that it is gone.
-            Some(why) => Err(CallError::Refused(format!("the message is not taken back: {why}"))),
+            // HTTP 200 does not mean that the message was recalled.
+            Some(why) => Err(CallError::Refused(format!("the message cannot be recalled back: {why}"))),
             None => Ok(()),
         }
     }
 
-    /// Returns whether messages can be taken back here, by recalling one that does not exist; `None` where
-    /// that cannot be determined now.
-    pub(super) async fn takes_back(&self, api: &DingTalkApi) -> Option<bool> {
-        match self.recall(api, NOTHING).await {
+    /// Returns whether messages can be recalled in this chat, determined by recalling one that does not exist; `None`
+    /// if that cannot be determined now.
+    pub(super) async fn supports_recall(&self) -> Option<bool> {
+        match self.recall(NOTHING).await {
             Ok(()) | Err(CallError::Refused(_)) => Some(true),
             Err(CallError::Special(DingTalkCase::Forbidden(_))) => Some(false),
             Err(_) => None,
         }
     }
 
-    /// The message's own address, while it is good. It came from outside: only our hosts get an answer.
-    fn session(&self, api: &DingTalkApi) -> Option<Url> {
+    /// Returns the message's session URL while it is valid. It is untrusted: only DingTalk's hosts are accepted.
+    fn session(&self) -> Option<Url> {
         let url = Url::parse(&self.hint.session).ok()?;
-        let ours = [&api.oapi_url, &api.api_url].iter().any(|base| base.origin() == url.origin());
+        let ours = [&self.api.oapi_url, &self.api.api_url].iter().any(|base| base.origin() == url.origin());
         (ours && self.hint.until - SESSION_RESERVE > now()).then_some(url)
     }
 
@@ -189,7 +165,7 @@ fn key(answer: &Value) -> String {
     answer["processQueryKey"].as_str().unwrap_or_default().to_owned()
 }
 
-/// HTTP 200 does not mean that the one person got it.
+/// Checks the results in the body: HTTP 200 does not mean that the user received the message.
 fn arrived(answer: &Value) -> Result<(), DingTalkError> {
     let names = |name: &str| answer[name].as_array().is_some_and(|people| !people.is_empty());
     if names("flowControlledStaffIdList") {
@@ -197,11 +173,12 @@ fn arrived(answer: &Value) -> Result<(), DingTalkError> {
     }
     if names("invalidStaffIdList") {
         return Err(CallError::Refused(
-            "DingTalk does not know this person's staff id, or it is not in the robot's scope".to_owned(),
+            "DingTalk does not know this user's staff id, or the user is outside the robot's scope"
+                .to_owned(),
         ));
     }
     if names("filteredStaffIdList") {
-        return Err(CallError::Refused("DingTalk filters the robot's messages to this person".to_owned()));
+        return Err(CallError::Refused("DingTalk blocks the robot's messages to this user".to_owned()));
     }
     Ok(())
 }
@@ -211,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn http_200_can_name_who_did_not_get_it() {
+    fn http_200_can_list_users_who_did_not_get_the_message() {
         let check =
             |answer: Value, expected: Option<DingTalkError>| assert_eq!(arrived(&answer).err(), expected);
         check(json!({"processQueryKey": "k"}), None);
@@ -225,18 +202,18 @@ mod tests {
     }
 
     #[test]
-    fn only_our_hosts_get_an_answer_and_only_while_the_address_is_good() {
+    fn session_urls_are_used_only_on_known_hosts_and_before_expiry() {
         let api = DingTalkApi::new(
             "id".into(),
             "secret".into(),
             Url::parse("https://api.dingtalk.com").unwrap(),
             Url::parse("https://oapi.dingtalk.com").unwrap(),
-        )
-        .unwrap();
+        );
+        let api = Arc::new(api.unwrap());
         let check = |session: &str, until: i64, good: bool| {
             let hint = DingTalkHint { staff: false, session: session.into(), until };
-            let robot = Robot { code: "r".into(), target: RobotTarget::Session, hint };
-            assert_eq!(robot.session(&api).is_some(), good, "{session}");
+            let robot = Robot { api: Arc::clone(&api), code: "r".into(), target: RobotTarget::Session, hint };
+            assert_eq!(robot.session().is_some(), good, "{session}");
         };
         let later = now() + 3_600_000;
         check("https://oapi.dingtalk.com/robot/sendBySession?session=x", later, true);

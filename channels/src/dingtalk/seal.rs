@@ -1,7 +1,7 @@
-//! Names for cards that prove the card's place.
+//! Names of cards that prove the card's conversation.
 //!
-//! A card's name (`outTrackId`) is ours to choose and comes back with every press. So it carries a seal over
-//! the place in which the card was put: a press that claims to come from another place does not fit it.
+//! pudu chooses a card's name (`outTrackId`), and every press contains it. The name contains a MAC over the card's
+//! conversation, so a press that claims to come from another conversation is rejected.
 
 use crate::Address;
 use hmac::{Hmac, KeyInit, Mac};
@@ -9,10 +9,10 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 use std::fmt::Write;
 
-/// How much of the seal is kept, in bytes. A guess needs 2⁶³ presses on average.
+/// Length of the truncated MAC, in bytes. A guess needs 2⁶³ presses on average.
 const KEPT: usize = 8;
 
-/// Makes names, and checks whether a name is one of ours for a place.
+/// Creates card names, and verifies that a name was created for a conversation.
 #[derive(Clone)]
 pub(super) struct NameSeal(SecretString);
 
@@ -21,13 +21,13 @@ impl NameSeal {
         Self(secret)
     }
 
-    /// Names a card: the same name for the same key and place.
+    /// Returns a card's name: the same name for the same key and conversation.
     pub(super) fn name(&self, key: &str, private: bool, address: &Address) -> String {
         let kind = if private { 'p' } else { 'g' };
         format!("{kind}-{key}-{}", self.sign(key, private, address))
     }
 
-    /// Returns whether the card of this name is in a private chat; `None` when the name is not one of ours.
+    /// Returns whether the card of this name is in a private chat; `None` if the name has an unknown form.
     pub(super) fn private(name: &str) -> Option<bool> {
         match name.split_once('-')?.0 {
             "p" => Some(true),
@@ -36,7 +36,7 @@ impl NameSeal {
         }
     }
 
-    /// Returns whether a name was made for this place.
+    /// Returns whether a name was created for this conversation.
     pub(super) fn fits(&self, name: &str, address: &Address) -> bool {
         let mut parts = name.splitn(3, '-');
         let (Some(kind), Some(key), Some(seal)) = (parts.next(), parts.next(), parts.next()) else {
@@ -48,7 +48,7 @@ impl NameSeal {
 
     fn sign(&self, key: &str, private: bool, address: &Address) -> String {
         let secret = self.0.expose_secret().as_bytes();
-        // A key of any length is one for this algorithm.
+        // HMAC accepts keys of any length.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret) else { return String::new() };
         mac.update(format!("pudu card\n{key}\n{private}\n{}", address.key()).as_bytes());
         let mut text = String::new();
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_fits_its_own_place_and_no_other() {
+    fn a_name_fits_only_its_own_conversation() {
         let seal = NameSeal::new("secret".into());
         let place = |chat: &str, topic: Option<&str>| Address {
             account: "dingtalk".into(),

@@ -1,10 +1,10 @@
-//! State that the replies and the listener of one account share: the calls with the waits that Discord asks for, the
-//! bot's identity, and the state of interactions.
+//! State shared by the replies and the listener of one bot: API calls within Discord's rate limits, the bot's identity,
+//! and the state of interactions.
 
 use super::{
     client::{DiscordClient, DiscordResponse},
     deferred::Deferred,
-    failure::DiscordError,
+    facts::DiscordError,
     guild_cache::GuildCache,
     wire::{DiscordMessage, DiscordUser},
 };
@@ -23,26 +23,26 @@ use std::{
     time::Duration,
 };
 
-/// How often unfinished replies of one channel may change: five changes in five seconds are free, and other
-/// calls need room too.
+/// Minimum interval between updates of unfinished replies in one channel. Discord allows five in five seconds, and
+/// other calls need room too.
 pub(super) const INTERVAL: Duration = Duration::from_millis(1200);
-/// Number of messages of a history that are read at once.
+/// Number of messages per page of a history.
 const PAGE: &str = "100";
 
-/// State that the replies and the listener of one account share.
+/// State shared by the replies and the listener of one bot.
 pub(super) struct DiscordAccountState {
     pub(super) client: DiscordClient,
-    /// The bot's user, and its application.
+    /// Identity of the bot.
     pub(super) me: OnceLock<DiscordIdentity>,
     pub(super) places: GuildCache,
     pub(super) deferred: Deferred,
-    /// When each channel may change again.
+    /// Rate limits of updates, by channel.
     pub(super) pacer: Pacer<String>,
-    /// The waits that Discord asked for.
+    /// Waits requested by Discord.
     holds: Pacer<(ApiRoute, String)>,
-    /// The right to send in each channel.
+    /// Locks that let only one reply at a time send in a channel.
     pub(super) locks: KeyedLocks<String>,
-    /// The newest id seen in any channel: later messages have higher ids.
+    /// The newest id seen in any channel. Later messages have higher ids.
     newest: AtomicU64,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct DiscordIdentity {
     pub(super) name: String,
 }
 
-/// Calls that are counted together, in each channel.
+/// Kind of call. Each kind has its own rate limit per channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ApiRoute {
     Post,
@@ -68,7 +68,7 @@ pub(super) enum ApiRoute {
 /// A page of a channel's history.
 pub(super) struct MessagePage {
     pub(super) messages: Vec<DiscordMessage>,
-    /// The message behind which the next page begins, if there may be one.
+    /// Id of the message that the next page starts after, if there may be a next page.
     pub(super) next: Option<u64>,
 }
 
@@ -86,8 +86,8 @@ impl DiscordAccountState {
         }
     }
 
-    /// Returns the bot's identity. Asks Discord if no session has reported it yet: a reply that a restart cut is
-    /// resumed before the connection is there.
+    /// Returns the bot's identity. Asks Discord if no session has reported it yet: an interrupted reply is resumed
+    /// before the gateway is connected.
     pub(super) async fn me(&self) -> Result<&DiscordIdentity, DiscordError> {
         #[derive(Deserialize)]
         struct About {
@@ -103,11 +103,11 @@ impl DiscordAccountState {
             Some(bot) => bot,
             None => self.call(ApiRoute::Read, Method::GET, &["users", "@me"], &Value::Null).await?,
         };
-        // The first answer stays: a token's bot does not change.
+        // Never overwritten: a token always belongs to the same bot.
         Ok(self.me.get_or_init(|| DiscordIdentity { user: bot.id, application: id, name: bot.username }))
     }
 
-    /// Makes a call of a channel, unless it has to wait.
+    /// Calls the API for a channel. Fails while such calls have to wait.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
         route: ApiRoute,
@@ -126,19 +126,19 @@ impl DiscordAccountState {
         self.record_rate_limits(route, channel, self.client.send(effect, request).await)
     }
 
-    /// Records the rate limits that an answer contains.
+    /// Records the rate limits contained in a response.
     pub(super) fn record_rate_limits<T>(
         &self,
         route: ApiRoute,
         channel: &str,
-        told: Result<DiscordResponse<T>, DiscordError>,
+        response: Result<DiscordResponse<T>, DiscordError>,
     ) -> Result<T, DiscordError> {
-        match told {
-            Ok(told) => {
-                if let Some(wait) = told.full {
+        match response {
+            Ok(response) => {
+                if let Some(wait) = response.full {
                     self.holds.hold(&(route, channel.to_owned()), wait);
                 }
-                Ok(told.body)
+                Ok(response.body)
             }
             Err(error) => {
                 match &error {
@@ -160,8 +160,8 @@ impl DiscordAccountState {
         held.map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
-    /// Reads the messages of a channel newer than `after`, oldest first, at most `max_pages` pages of a hundred
-    /// messages.
+    /// Reads the messages in a channel that are newer than `after`, oldest first, at most `max_pages` pages of a
+    /// hundred messages.
     pub(super) async fn history(
         &self,
         channel: &str,
@@ -178,20 +178,20 @@ impl DiscordAccountState {
         Ok(found)
     }
 
-    /// Reads the messages that follow `after` in a channel, a hundred at most, oldest first.
+    /// Reads at most a hundred messages after `after` in a channel, oldest first.
     pub(super) async fn history_page(&self, channel: &str, after: u64) -> Result<MessagePage, DiscordError> {
         self.check_rate_limit(&[ApiRoute::Read], channel)?;
         let from = after.to_string();
         let path = ["channels", channel, "messages"];
-        let told = self.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
-        let mut messages: Vec<DiscordMessage> = self.record_rate_limits(ApiRoute::Read, channel, told)?;
+        let response = self.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
+        let mut messages: Vec<DiscordMessage> = self.record_rate_limits(ApiRoute::Read, channel, response)?;
         let id = |message: &DiscordMessage| message.id.parse::<u64>().ok();
         messages.sort_by_key(|message| id(message).unwrap_or(u64::MAX));
         let next = messages.iter().filter_map(id).max().filter(|_| messages.len().to_string() == PAGE);
         Ok(MessagePage { messages, next })
     }
 
-    /// Reads the messages before one in a channel, a hundred at most, oldest first.
+    /// Reads at most a hundred messages before a given one in a channel, oldest first.
     pub(super) async fn history_before(
         &self,
         channel: &str,
@@ -199,15 +199,15 @@ impl DiscordAccountState {
     ) -> Result<Vec<DiscordMessage>, DiscordError> {
         self.check_rate_limit(&[ApiRoute::Read], channel)?;
         let path = ["channels", channel, "messages"];
-        let told = self.client.get(&path, &[("before", before), ("limit", PAGE)]).await;
-        let told: Vec<Value> = self.record_rate_limits(ApiRoute::Read, channel, told)?;
+        let response = self.client.get(&path, &[("before", before), ("limit", PAGE)]).await;
+        let response: Vec<Value> = self.record_rate_limits(ApiRoute::Read, channel, response)?;
         let mut messages: Vec<DiscordMessage> =
-            told.into_iter().filter_map(|message| serde_json::from_value(message).ok()).collect();
+            response.into_iter().filter_map(|message| serde_json::from_value(message).ok()).collect();
         messages.sort_by_key(|message| message.id.parse::<u64>().unwrap_or(u64::MAX));
         Ok(messages)
     }
 
-    /// An id was seen.
+    /// Records an id that was seen.
     pub(super) fn record_seen(&self, id: &str) {
         if let Ok(id) = id.parse() {
             self.newest.fetch_max(id, Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! Calls to Discord beside replies: acknowledging buttons and commands, and registering the commands.
+//! Calls to Discord besides replies: acknowledging buttons and commands, and registering the commands.
 //!
-//! Discord waits three seconds for the first of these, whatever becomes of the connection over which the
-//! event came. They run on their own for that reason.
+//! Discord waits only three seconds for an acknowledgement. These calls therefore run independently of the connection
+//! that delivered the event.
 
-use super::{DiscordChannel, account_state::ApiRoute, event_handler::EventResponse, failure::DiscordCase};
+use super::{DiscordChannel, account_state::ApiRoute, event_handler::EventResponse, facts::DiscordCase};
 use crate::{ChatCommand, transport::CallError};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use pudu_net::reqwest::Method;
@@ -15,15 +15,15 @@ use std::{
 };
 use tokio::{sync::mpsc, time::sleep};
 
-/// Time after which a command without a reply gets none: its "thinking…" message is deleted.
+/// How long the "thinking…" message of a command stays if no reply begins.
 const UNANSWERED: Duration = Duration::from_secs(15);
-/// Maximum number of responses under way at once, and of those that wait.
+/// Maximum number of concurrent responses, and of queued ones.
 pub(super) const MAX_CONCURRENT_RESPONSES: usize = 256;
-/// Longest description of a command, in characters.
+/// Maximum length of a command's description, in characters.
 const DESCRIPTION: usize = 100;
 
 impl DiscordChannel {
-    /// Handles event responses as long as their channel has a sender.
+    /// Handles event responses until the last sender of the queue is dropped.
     pub(super) async fn handle_responses(&self, mut todos: mpsc::Receiver<EventResponse>) {
         let registered = AtomicBool::new(false);
         let mut under_way = FuturesUnordered::new();
@@ -42,39 +42,41 @@ impl DiscordChannel {
         match todo {
             EventResponse::Nothing => {}
             EventResponse::Register => self.register(registered).await,
-            // So that it is not shown as pending.
+            // Ends the button's pending state.
             EventResponse::Press { id, token } => {
-                self.answer(&id, &token, 6).await;
+                self.answer(&id, &token, &json!({"type": 6})).await;
+            }
+            EventResponse::Respond { id, token, body } => {
+                self.answer(&id, &token, &body).await;
             }
             EventResponse::Command { id, token } => self.defer(id, token).await,
         }
     }
 
-    /// Shows "thinking…", and takes it away if no reply comes.
+    /// Shows "thinking…", and deletes it if no reply begins.
     async fn defer(&self, id: String, token: String) {
         let state = &self.handler.state;
-        let taken = self.answer(&id, &token, 5).await;
+        let taken = self.answer(&id, &token, &json!({"type": 5})).await;
         state.deferred.taken(&token, taken);
         sleep(UNANSWERED).await;
         let (Some(me), false) = (state.me.get(), state.deferred.is_answered(&token) || !taken) else {
             return;
         };
         let path = ["webhooks", &me.application, &token, "messages", "@original"];
-        // A message that was deleted before is gone as well.
+        // Fails harmlessly if the message was already deleted.
         if let Err(error) = state.call::<Value>(ApiRoute::Delete, Method::DELETE, &path, &Value::Null).await {
             tracing::debug!(%error, "failed to remove placeholder of unanswered command");
         }
     }
 
-    /// Answers an interaction; returns whether Discord took the answer, now or before.
-    async fn answer(&self, id: &str, token: &str, kind: u64) -> bool {
+    /// Answers an interaction. Returns whether Discord may have accepted an answer, now or before.
+    async fn answer(&self, id: &str, token: &str, body: &Value) -> bool {
         let path = ["interactions", id, token, "callback"];
         let mut perhaps = false;
         for _ in 0..2 {
-            let body = json!({"type": kind});
-            match self.handler.state.call::<Value>(ApiRoute::Sign, Method::POST, &path, &body).await {
+            match self.handler.state.call::<Value>(ApiRoute::Sign, Method::POST, &path, body).await {
                 Ok(_) | Err(CallError::Special(DiscordCase::Done(_))) => return true,
-                // It may have been taken or not. Saying it again does no harm, and the reply finds out.
+                // The outcome is unknown. Repeating the answer is harmless, and the reply will find out.
                 Err(CallError::Unknown(_)) => perhaps = true,
                 Err(CallError::Unconnected(_)) => {}
                 Err(error) => {
@@ -86,7 +88,7 @@ impl DiscordChannel {
         true
     }
 
-    /// Registers the commands with Discord. Sending the same list again changes nothing.
+    /// Registers the commands with Discord, once per process. Sending the same list again changes nothing.
     async fn register(&self, registered: &AtomicBool) {
         if self.config.commands.is_empty() || registered.swap(true, Ordering::Relaxed) {
             return;
@@ -97,7 +99,7 @@ impl DiscordChannel {
         if let Err(error) =
             self.handler.state.call::<Value>(ApiRoute::Sign, Method::PUT, &path, &commands.into()).await
         {
-            tracing::warn!(%error, "failed to register commands; they can be typed all the same");
+            tracing::warn!(%error, "failed to register commands; users can still type them");
             registered.store(false, Ordering::Relaxed);
         }
     }
@@ -121,7 +123,7 @@ fn command(ChatCommand { name, argument, help, translations }: &ChatCommand) -> 
     })
 }
 
-/// Returns Discord's names of a language.
+/// Returns Discord's locale codes for a language.
 fn locales(language: Language) -> &'static [&'static str] {
     match language {
         Language::English => &["en-GB", "en-US"],
@@ -136,7 +138,7 @@ mod tests {
     use std::sync::Mutex;
 
     #[test]
-    fn a_command_says_what_it_does_in_the_languages_of_the_apps() {
+    fn a_command_has_a_description_for_each_app_language() {
         let translations = vec![(Language::Chinese, "新对话".to_owned())];
         let (name, help, argument) = ("new".to_owned(), "Start anew".to_owned(), String::new());
         assert_eq!(
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_deferral_that_was_perhaps_taken_stays_so_whatever_the_next_try_meets() {
+    async fn a_deferral_that_may_have_been_accepted_stays_so_after_a_failed_retry() {
         let check = async |statuses: &'static [u16], taken: bool| {
             let left = Mutex::new(statuses.iter());
             let server = DiscordLoopback::start(move |_, _| {
@@ -160,7 +162,7 @@ mod tests {
                 (status, json!({"message": "m", "code": if status == 404 { 10_062 } else { 0 }}))
             })
             .await;
-            assert_eq!(server.discord().answer("5", "tok", 5).await, taken, "{statuses:?}");
+            assert_eq!(server.discord().answer("5", "tok", &json!({"type": 5})).await, taken, "{statuses:?}");
         };
         check(&[200], true).await;
         check(&[500, 200], true).await;

@@ -1,9 +1,8 @@
-//! Reads from the history the messages sent while the bot was not listening, when a session could not be resumed:
-//! Discord keeps an event for a resumed session only, and sends none again. Events kept before are recognised by their
-//! key.
+//! Reads the history for messages that were sent while the bot was not listening, if a session could not be resumed:
+//! Discord redelivers events only to a resumed session. Events that are already stored are recognised by their keys.
 //!
-//! Searched are the chats with recent known messages, their threads, and the channels with newer messages. Not found
-//! are private messages of people who never wrote before, changes, and deleted messages.
+//! Searches the chats with recent known messages, their threads, and the channels with newer messages. Finds neither
+//! edits nor deletions, nor private messages of users who have never written before.
 
 use super::{DiscordChannel, event_handler::DiscordIntakeError, wire::id_at};
 use crate::{EventSink, KnownMessage, clock::now, transport::read_missed};
@@ -12,34 +11,34 @@ use std::{
     sync::atomic::Ordering,
 };
 
-/// Maximum age of the last message of a searched chat, in milliseconds.
+/// Maximum age of a searched chat's last known message, in milliseconds.
 const LATELY: i64 = 7 * 24 * 3600 * 1000;
 /// Maximum age of a missed message that is still answered, in milliseconds.
 pub(super) const MAX_ANSWER_AGE: i64 = 6 * 3600 * 1000;
-/// Time before the last sign of life at which reading starts, in milliseconds: of this process, and of one before it.
+/// Reading starts this long before the last sign of life, in milliseconds: of this process, or of the previous one.
 const MARGIN: i64 = 60_000;
 const MARGIN_BEFORE: i64 = 600_000;
-/// Channels and threads that are looked at, and pages of a hundred messages in each.
+/// Maximum number of channels and threads to search, and of pages of a hundred messages in each.
 const PLACES: usize = 60;
 const PAGES: usize = 5;
 
 impl DiscordChannel {
-    /// Everything up to now was heard, unless the history is still to be read.
+    /// Records that all events up to now were received, unless the history has yet to be read.
     pub(super) fn alive(&self) {
         if !self.is_behind() {
             self.heard.store(now(), Ordering::Relaxed);
         }
     }
 
-    /// Records that a process before this one heard everything up to `at`, in milliseconds since 1970, and perhaps a
-    /// little more. Reading starts as long before `at` as it does before the last known message of an earlier process.
+    /// Records that the previous process received everything up to `at`, in milliseconds since 1970, and possibly
+    /// slightly more. The margin before `at` is the same as before the last known message of an earlier process.
     pub(super) fn was_heard(&self, at: i64) {
         if at > 0 {
             self.heard.store(at - (MARGIN_BEFORE - MARGIN), Ordering::Relaxed);
         }
     }
 
-    /// Records that a session began which does not bring earlier events.
+    /// Records that a new session began, which does not deliver earlier events.
     pub(super) fn falls_behind(&self) {
         self.behind.store(true, Ordering::Relaxed);
     }
@@ -48,7 +47,7 @@ impl DiscordChannel {
         self.behind.load(Ordering::Relaxed)
     }
 
-    /// Offers the missed messages. Returns false if they have to be read again.
+    /// Passes the missed messages to `sink`. Returns false if they have to be read again.
     pub(super) async fn catch_up(&self, round: u32, sink: &dyn EventSink) -> bool {
         let complete = self.read_missed(self.heard.load(Ordering::Relaxed), round, sink).await;
         if complete {
@@ -57,7 +56,8 @@ impl DiscordChannel {
         complete
     }
 
-    /// Offers the messages missed since `heard`, in milliseconds since 1970; 0 where this process never listened.
+    /// Passes the messages missed since `heard` to `sink`. `heard` is in milliseconds since 1970; 0 if this process
+    /// never listened.
     async fn read_missed(&self, heard: i64, round: u32, sink: &dyn EventSink) -> bool {
         let known_messages = match sink.known_messages(&self.handler.account, now() - LATELY).await {
             Ok(known_messages) => known_messages,
@@ -83,26 +83,26 @@ impl DiscordChannel {
         .await
     }
 
-    /// Returns the channels and threads in which something may have been said, those of late first.
+    /// Returns the channels and threads that may have missed messages, most recently active first.
     fn places(&self, mut newest: HashMap<String, u64>, after: u64) -> Vec<String> {
         let places = &self.handler.state.places;
         let chats: HashSet<String> = newest.keys().cloned().collect();
         for thread in places.threads_of(&chats) {
-            let told = places.get(&thread).map_or(0, |place| place.newest);
-            newest.insert(thread, told);
+            let newest_here = places.get(&thread).map_or(0, |place| place.newest);
+            newest.insert(thread, newest_here);
         }
-        for (channel, told) in places.newer_than(after) {
+        for (channel, id) in places.newer_than(after) {
             let known = newest.entry(channel).or_default();
-            *known = told.max(*known);
+            *known = id.max(*known);
         }
-        // Of a server's channel it is known whether something was said since.
+        // Drop server channels that are known to have no newer messages.
         newest.retain(|channel, _| places.get(channel).is_none_or(|place| place.newest > after));
         let mut newest: Vec<(String, u64)> = newest.into_iter().collect();
         newest.sort_by(|(_, a), (_, b)| b.cmp(a));
         newest.into_iter().map(|(channel, _)| channel).take(PLACES).collect()
     }
 
-    /// Offers the messages newer than `after` in a channel, oldest first.
+    /// Passes the messages newer than `after` in a channel to `sink`, oldest first.
     async fn read(
         &self,
         channel: &str,
@@ -111,7 +111,7 @@ impl DiscordChannel {
     ) -> Result<(), DiscordIntakeError> {
         let state = &self.handler.state;
         let Some(me) = state.me.get() else { return Ok(()) };
-        // The history does not say to which server a message belongs, and whether it is private at all.
+        // The history does not contain a message's server, or whether the message is private.
         let guild = match state.places.get(channel) {
             Some(place) => place.guild,
             None => self.handler.fetch_channel(channel).await?.guild,
@@ -133,14 +133,14 @@ fn number(id: &str) -> u64 {
     id.parse().unwrap_or(0)
 }
 
-/// Returns the newest known id from before `made`, in milliseconds since 1970. Later messages, such as a reply that a
-/// restart cut, do not show when the process before this one ended.
+/// Returns the newest known id from before the time `made`, in milliseconds since 1970. Later messages, such as a reply
+/// resumed after a restart, do not reveal when the previous process ended.
 fn last_before(made: i64, known_messages: &[KnownMessage]) -> u64 {
     let ids = known_messages.iter().map(|seen| number(&seen.message));
     ids.filter(|id| *id < id_at(made)).max().unwrap_or(0)
 }
 
-/// Returns the id after which messages may have been missed; `None` if no process ever listened.
+/// Returns the id that missed messages come after; `None` if no process ever listened.
 fn boundary(heard: i64, last: u64) -> Option<u64> {
     let since = match (heard, last) {
         (0, 0) => return None,
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_history_is_read_from_a_little_before_the_last_sign_of_life() {
+    fn the_history_is_read_from_slightly_before_the_last_sign_of_life() {
         let (now, minute) = (now(), 60_000);
         let near = |found: Option<u64>, at: i64| {
             let found = super::super::wire::id_time(&found.unwrap().to_string()).unwrap();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_or_was_sent_since_the_start_does_not_hide_what_was_missed_before_it() {
+    fn messages_since_the_start_do_not_hide_earlier_missed_ones() {
         let (started, minute) = (now() - 5 * 60_000, 60_000);
         let seen = |chat: &str, at: i64| KnownMessage { chat: chat.into(), message: id_at(at).to_string() };
         let before = [seen("1", started - 90 * minute), seen("2", started - 95 * minute)];
@@ -177,6 +177,6 @@ mod tests {
         let last = id_at(started - 90 * minute);
         assert_eq!(last_before(started, &before), last);
         assert_eq!(last_before(started, &[&before[..], &since].concat()), last);
-        assert_eq!(boundary(0, last_before(started, &since)), None, "nobody listened before");
+        assert_eq!(boundary(0, last_before(started, &since)), None, "no earlier process listened");
     }
 }

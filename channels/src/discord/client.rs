@@ -1,9 +1,9 @@
-//! Calls of Discord's REST API, version 10. Rate limits in its answers are returned to the caller that records them.
+//! Calls to Discord's REST API, version 10. Rate limits in responses are returned to the caller, which records them.
 //!
-//! Our own, over the HTTP client that everything shares: a wait has to come back to the caller as such, files
-//! are streamed from the disk, and `api_url` may have a path.
+//! This is a custom client on top of the shared HTTP client, because rate limits have to be returned to the caller,
+//! files are streamed from disk, and `api_url` may have a path.
 
-use super::failure::{DiscordError, failure};
+use super::facts::{DiscordError, failure};
 use crate::{
     recovery::CALL_TIMEOUT,
     transport::{AccountTransport, CallEffect, CallError, RawResponse, below_escaped},
@@ -15,12 +15,12 @@ use serde_json::Value;
 use std::time::{Duration, SystemTime};
 use url::Url;
 
-/// Maximum size of an API response, in bytes: a page of a history has some hundred kilobytes.
+/// Maximum size of an API response, in bytes. A page of a history has a few hundred kilobytes.
 const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
-/// Discord lets in only who calls itself like this.
+/// User agent, in the form that Discord requires.
 const AGENT: &str =
     concat!("DiscordBot (", env!("CARGO_PKG_REPOSITORY"), ", ", env!("CARGO_PKG_VERSION"), ")");
-/// Hosts on which Discord keeps files.
+/// Hosts that serve Discord's files.
 const FILES: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 
 /// Discord's API with one bot's token.
@@ -30,12 +30,12 @@ pub(super) struct DiscordClient {
     pub(super) token: SecretString,
 }
 
-/// An answer.
+/// A successful response.
 pub(super) struct DiscordResponse<T> {
     pub(super) body: T,
-    /// How long calls of this kind have to wait now: the last that may go was this one.
+    /// How long the next call of this kind has to wait, if this one used up the rate limit.
     pub(super) full: Option<Duration>,
-    /// When Discord answered, by its clock.
+    /// Time of the response, by Discord's clock.
     pub(super) date: Option<SystemTime>,
 }
 
@@ -44,7 +44,7 @@ impl DiscordClient {
         Ok(Self { transport: AccountTransport::new()?, api_url, token })
     }
 
-    /// Begins a call. Parts of the path that came from outside are escaped.
+    /// Builds a request. Escapes each segment of the path.
     pub(super) fn request(&self, verb: Method, path: &[&str]) -> RequestBuilder {
         let url = below_escaped(&self.api_url, ["v10"].into_iter().chain(path.iter().copied()));
         // The token of an interaction is in the path and authenticates its answer.
@@ -57,7 +57,7 @@ impl DiscordClient {
         }
     }
 
-    /// Reads something.
+    /// Makes a GET call.
     pub(super) async fn get<T: DeserializeOwned>(
         &self,
         path: &[&str],
@@ -66,7 +66,7 @@ impl DiscordClient {
         self.send(CallEffect::Reads, self.request(Method::GET, path).query(query)).await
     }
 
-    /// Makes a call with a form that brings files.
+    /// Makes a call with a form that contains files.
     pub(super) async fn call_with_files<T: DeserializeOwned>(
         &self,
         verb: Method,
@@ -78,7 +78,7 @@ impl DiscordClient {
         self.send(CallEffect::Writes, request.timeout(timeout)).await
     }
 
-    /// Sends a call and reads the answer.
+    /// Sends a request and reads the response.
     pub(super) async fn send<T: DeserializeOwned>(
         &self,
         effect: CallEffect,
@@ -87,16 +87,17 @@ impl DiscordClient {
         self.transport.exchange(effect, request, MAX_RESPONSE_BYTES, |response| read(&response)).await
     }
 
-    /// Begins to fetch a file. Its address is the right to it: the token goes nowhere but to the API.
+    /// Builds the request to download a file. Its URL alone grants access, so the token, which is only for
+    /// the API, is not sent.
     pub(super) fn get_file(&self, url: &str) -> Result<RequestBuilder, DiscordError> {
-        let url = Url::parse(url).map_err(|_| CallError::Refused("the file has no address".to_owned()))?;
+        let url = Url::parse(url).map_err(|_| CallError::Refused("the file has no valid URL".to_owned()))?;
         if !self.keeps(&url) {
-            return Err(CallError::Refused("the file is not kept by Discord".to_owned()));
+            return Err(CallError::Refused("the file is not hosted by Discord".to_owned()));
         }
         Ok(self.transport.http.get(url))
     }
 
-    /// Returns whether a file's address is Discord's own, or that of the configured replacement.
+    /// Returns whether a file's URL is on one of Discord's hosts, or on the configured API's.
     fn keeps(&self, url: &Url) -> bool {
         let discords = url.scheme() == "https" && url.port().is_none();
         let host = url.host_str().unwrap_or_default();
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_shown_to_the_api_and_stands_in_no_address() {
+    fn the_token_is_sent_only_to_the_api_and_never_in_a_url() {
         let cases = [
             ("https://discord.com/api", vec!["users", "@me"], "https://discord.com/api/v10/users/@me", true),
             (

@@ -1,4 +1,4 @@
-//! From an event to an inbound one: pure, no IO, no clock.
+//! Decodes events into [`Inbound`]s: pure, no IO, no clock.
 //!
 //! Deliberately absent: access decisions. They are made by id in one place for all platforms.
 
@@ -19,27 +19,29 @@ use crate::{
 use pointed::{poll, stickers};
 use std::collections::BTreeSet;
 
-/// Types of ordinary messages and of answers; all other types report events.
+/// Types of ordinary messages and of replies; all other types are system messages.
 const SAID: [u64; 2] = [0, 19];
-/// A message is passed on.
+/// Type of a message reference that forwards the message.
 const PASSED_ON: u64 = 1;
-/// How long a thread's name may be, in characters.
+/// Id of the modals with forms.
+pub(super) const MODAL: &str = "pudu_form";
+/// Maximum length of a thread's name, in characters.
 const NAME: usize = 80;
 
-/// How an account listens.
+/// Which messages a bot listens to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListenRules {
-    /// The servers that it listens to; all, and private messages, where there is no list.
+    /// Servers that the bot listens to. Without a list, the bot listens to all servers and to private messages.
     pub guilds: Option<BTreeSet<String>>,
     /// Whether a message in a channel has to address the bot.
     pub require_mention: bool,
-    /// The channels in which it has not to.
+    /// Channels in which a message need not address the bot.
     pub open_channels: BTreeSet<String>,
     /// Whether each question in a channel begins a thread.
     pub threads: bool,
 }
 
-/// Decodes the events of one account.
+/// Event decoder of one bot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DiscordDecoder<'a> {
     pub(super) account: &'a str,
@@ -66,7 +68,7 @@ impl DiscordDecoder<'_> {
         Some(said)
     }
 
-    /// Decodes a change of a message. Previews that come later change it too, and are none.
+    /// Decodes an edit of a message. Link previews that are added later cause the same event, but are not edits.
     pub(super) fn edit(&self, message: &DiscordMessage, place: &CachedChannel) -> Option<Inbound> {
         let edited = message.edited_timestamp.as_ref()?;
         let said = self.decode_message(message, place)?;
@@ -87,7 +89,7 @@ impl DiscordDecoder<'_> {
         let mut address = self.address(&message.channel_id, place);
         let mut hint = None;
         if self.rules.threads && addressed && !private && place.threads && !self.commands(message) {
-            // The thread that will begin here has the message's number.
+            // The thread that will begin here has the message's id.
             address.topic = Some(message.id.clone());
             hint = DiscordHint::Thread { name: self.title(message) }.keep();
         }
@@ -141,20 +143,20 @@ impl DiscordDecoder<'_> {
         }
     }
 
-    /// The sender's own words: those of the message, its poll, and the names of its stickers.
+    /// Returns the sender's own text: the message's text, its poll, and the names of its stickers.
     fn text(&self, message: &DiscordMessage) -> String {
         let own = parse_text(&message.content, &self.me.user, &message.mentions, self.places).text;
         lines([own, message.poll.as_ref().map(poll).unwrap_or_default(), stickers(&message.sticker_items)])
     }
 
-    /// Returns whether a message is one of the bot's commands: these need no thread.
+    /// Returns whether a message is one of the bot's commands, which need no thread.
     fn commands(&self, message: &DiscordMessage) -> bool {
         let text = self.text(message);
         let name = text.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());
         name.is_some_and(|name| self.commands.iter().any(|command| command.name.eq_ignore_ascii_case(name)))
     }
 
-    /// Makes a name for a thread from the first words of the question.
+    /// Returns a name for a thread, made of the first words of the question.
     fn title(&self, message: &DiscordMessage) -> String {
         let text = self.text(message);
         let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("pudu").trim();
@@ -166,39 +168,53 @@ impl DiscordDecoder<'_> {
         format!("{}…", whole.trim_end())
     }
 
-    /// Decodes a pressed button or a command that was taken. `now` is in milliseconds since 1970.
-    pub(super) fn interaction(&self, told: &Interaction, place: &CachedChannel, now: i64) -> Option<Inbound> {
-        let person = told.member.as_ref().and_then(|member| member.user.as_deref()).or(told.user.as_ref())?;
-        if person.bot || !self.listens(told.guild_id.as_deref()) {
+    /// Decodes a pressed button, an invoked command or a submitted form, without its answers. `now` is in milliseconds since 1970.
+    pub(super) fn interaction(
+        &self,
+        interaction: &Interaction,
+        place: &CachedChannel,
+        now: i64,
+    ) -> Option<Inbound> {
+        let person = interaction
+            .member
+            .as_ref()
+            .and_then(|member| member.user.as_deref())
+            .or(interaction.user.as_ref())?;
+        if person.bot || !self.listens(interaction.guild_id.as_deref()) {
             return None;
         }
-        let (message, kind, hint) = match told.kind {
+        let (message, kind, hint) = match interaction.kind {
             2 => (
-                told.id.clone(),
-                self.command(told)?,
-                DiscordHint::answer(&told.token, interaction_time(&told.id, now)).keep(),
+                interaction.id.clone(),
+                self.command(interaction)?,
+                DiscordHint::answer(&interaction.token, interaction_time(&interaction.id, now)).keep(),
             ),
             3 => {
-                let message = told.message.as_ref().filter(|message| self.is_own(message))?;
-                let action = told.data.custom_id.clone();
+                let message = interaction.message.as_ref().filter(|message| self.is_own(message))?;
+                let action = interaction.data.custom_id.clone();
                 (message.id.clone(), InboundKind::Press { action }, None)
+            }
+            5 if interaction.data.custom_id == MODAL => {
+                let message = interaction.message.as_ref().filter(|message| self.is_own(message))?;
+                let nothing = InboundKind::Submit { text: String::new(), attachments: Vec::new() };
+                (message.id.clone(), nothing, None)
             }
             _ => return None,
         };
-        let nick = told.member.as_ref().and_then(|member| member.nick.clone());
+        let nick = interaction.member.as_ref().and_then(|member| member.nick.clone());
         Some(Inbound {
-            key: EventKey(format!("i{}", told.id)),
-            address: self.address(told.channel_id.as_deref()?, place),
-            private: told.guild_id.is_none(),
+            key: EventKey(format!("i{}", interaction.id)),
+            address: self.address(interaction.channel_id.as_deref()?, place),
+            private: interaction.guild_id.is_none(),
             message,
             reply_to: None,
             sender: Sender {
                 id: person.id.clone(),
                 name: nick.unwrap_or_else(|| name(person).to_owned()),
-                language: told.locale.clone(),
+                language: interaction.locale.clone(),
             },
             addressed: true,
-            at: id_time(&told.id).unwrap_or(now),
+            at: id_time(&interaction.id).unwrap_or(now),
             pointed: Vec::new(),
             hint,
             kind,
@@ -211,12 +227,12 @@ impl DiscordDecoder<'_> {
             || message.application_id.as_ref() == Some(&self.me.application)
     }
 
-    fn command(&self, told: &Interaction) -> Option<InboundKind> {
-        if told.data.name.is_empty() {
+    fn command(&self, interaction: &Interaction) -> Option<InboundKind> {
+        if interaction.data.name.is_empty() {
             return None;
         }
-        let typed = told.data.options.iter().filter_map(|option| option.value.as_str());
-        let words: Vec<&str> = std::iter::once(told.data.name.as_str()).chain(typed).collect();
+        let typed = interaction.data.options.iter().filter_map(|option| option.value.as_str());
+        let words: Vec<&str> = std::iter::once(interaction.data.name.as_str()).chain(typed).collect();
         Some(InboundKind::Message {
             text: format!("/{}", words.join(" ")),
             attachments: Vec::new(),
@@ -225,13 +241,13 @@ impl DiscordDecoder<'_> {
     }
 }
 
-/// Returns the message that one answers. One that passes another on answers nothing.
+/// Returns the message that a message replies to. A forward is not a reply.
 pub(super) fn answered(message: &DiscordMessage) -> Option<String> {
     let reference = message.message_reference.as_ref().filter(|reference| reference.kind != PASSED_ON)?;
     reference.message_id.clone()
 }
 
-/// Returns a file of a message, its own or one that it passes on.
+/// Returns a file of a message, its own or a forwarded one.
 pub(super) fn file(message: &DiscordMessage, file: &DiscordAttachment) -> Attachment {
     let name = match clean_file_name(&file.filename) {
         name if name.is_empty() => format!("file-{}", clean_file_name(&file.id)),

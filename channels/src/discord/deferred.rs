@@ -1,7 +1,7 @@
-//! The reply's hint from its event, and how commands are answered through their interaction.
+//! The hint that an event stores for its reply, and the state of commands that are answered through their interaction.
 //!
-//! Discord shows "thinking…" when a command is deferred, and the reply takes that place. Discord refuses a
-//! write there before it has taken the deferral, so the reply waits for it.
+//! Discord shows "thinking…" for a deferred command until the reply replaces it. The reply waits until Discord has
+//! accepted the deferral, because Discord would refuse it earlier.
 
 use super::wire::id_time;
 use crate::transport::Cache;
@@ -10,28 +10,28 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::{sync::watch, time::timeout};
 
-/// How long the right to answer an interaction lasts, in milliseconds: a quarter of an hour, less a margin for clock
-/// differences and calls.
+/// How long an interaction can be answered, in milliseconds: 15 minutes, minus a margin for clock differences and the
+/// duration of calls.
 const GOOD_FOR: i64 = 14 * 60 * 1000;
 /// How long a reply waits for the deferral.
 const DEFERRAL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of commands remembered.
 const MAX_DEFERRED_COMMANDS: usize = 256;
 
-/// The channel's own note from an event to its reply. Stored: a change must read the old.
+/// Hint of an event for its reply. Stored: later versions must still read this format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum DiscordHint {
-    /// A thread is to begin from the message that is answered.
+    /// The reply starts a thread from the message that it answers.
     Thread {
-        /// Its name.
+        /// Name of the thread.
         name: String,
     },
-    /// A command is answered through its interaction.
+    /// The reply answers a command through its interaction.
     Answer {
-        /// The right to do so.
+        /// Token of the interaction.
         token: String,
-        /// When it was given, in milliseconds since 1970.
+        /// When the token was issued, in milliseconds since 1970.
         at: i64,
     },
 }
@@ -55,40 +55,35 @@ pub(super) fn is_good(at: i64, now: i64) -> bool {
     now.saturating_sub(at) < GOOD_FOR
 }
 
-/// Returns when an interaction came about, by its id.
+/// Returns when an interaction was created, which its id encodes; at most `now`.
 pub(super) fn interaction_time(id: &str, now: i64) -> i64 {
     id_time(id).unwrap_or(now).min(now)
 }
 
-/// The commands of late, by their tokens.
-pub(super) struct Deferred(Cache<String, DeferredCommand>);
+/// Recent commands, by token.
+#[derive(Default)]
+pub(super) struct Deferred(Cache<String, DeferredCommand, MAX_DEFERRED_COMMANDS>);
 
 struct DeferredCommand {
-    /// Whether Discord took the deferral; nothing while that is under way.
+    /// Whether Discord accepted the deferral; `None` while that is pending.
     taken: watch::Sender<Option<bool>>,
     /// Whether a reply has begun.
     answered: bool,
 }
 
-impl Default for Deferred {
-    fn default() -> Self {
-        Self(Cache::new(MAX_DEFERRED_COMMANDS))
-    }
-}
-
 impl Deferred {
-    /// A command came and will be deferred.
+    /// Records a command that will be deferred.
     pub(super) fn expect(&self, token: &str) {
         let make = || DeferredCommand { taken: watch::Sender::new(None), answered: false };
         self.0.change(token.to_owned(), make, |_| {});
     }
 
-    /// Discord took the deferral, or did not.
+    /// Records whether Discord accepted the deferral.
     pub(super) fn taken(&self, token: &str, taken: bool) {
         self.0.with(token, |command| command.taken.send_replace(Some(taken)));
     }
 
-    /// A reply begins.
+    /// Records that a reply has begun.
     pub(super) fn answered(&self, token: &str) {
         self.0.with(token, |command| command.answered = true);
     }
@@ -98,8 +93,8 @@ impl Deferred {
         self.0.with(token, |command| command.answered).unwrap_or(false)
     }
 
-    /// Waits until the command is deferred. False where that failed; a command of an earlier process is
-    /// taken to be.
+    /// Waits until the command is deferred, and returns whether that succeeded. A timeout counts as success, and so
+    /// does a command from an earlier process.
     pub(super) async fn ready(&self, token: &str) -> bool {
         let Some(mut taken) = self.0.with(token, |command| command.taken.subscribe()) else { return true };
         match timeout(DEFERRAL_TIMEOUT, taken.wait_for(Option::is_some)).await {
@@ -115,7 +110,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_note_is_stored_like_this() {
+    fn the_format_of_hints_is_stable() {
         let cases = [
             (DiscordHint::Thread { name: "story".into() }, json!({"thread": {"name": "story"}})),
             (DiscordHint::answer("t", 5), json!({"answer": {"token": "t", "at": 5}})),
@@ -128,10 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn the_right_to_answer_ends_before_discord_says_so() {
+    fn interactions_expire_slightly_early() {
         assert!(is_good(0, GOOD_FOR - 1) && !is_good(0, GOOD_FOR));
         assert_eq!(interaction_time("175928847299117063", i64::MAX), 1_462_015_105_796);
-        assert_eq!(interaction_time("175928847299117063", 7), 7, "a clock that is behind");
+        assert_eq!(interaction_time("175928847299117063", 7), 7, "by a clock that is behind");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Downloads files from Discord, never more bytes than requested.
 //!
-//! A file's address is valid for about a day. A new one is requested through the message when it has expired.
+//! A file's URL is valid for about a day. Once it has expired, the message is fetched again to get a new one.
 
 use super::{client::DiscordClient, wire::DiscordAttachment, wire::DiscordMessage};
 use crate::{
@@ -11,10 +11,7 @@ use pudu_net::reqwest::Response;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Maximum size of a file that is fetched, in bytes: the upload limit of the most expensive subscription.
-pub(super) const MAX_DOWNLOAD_BYTES: u64 = 500 * 1024 * 1024;
-
-/// Locates a file; stored in [`Attachment::handle`].
+/// Location of a file, stored in [`Attachment::handle`].
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Handle {
     channel: String,
@@ -23,7 +20,7 @@ struct Handle {
     url: String,
 }
 
-/// Makes the handle of a file.
+/// Returns the handle of a file.
 pub(super) fn handle(channel: &str, message: &str, file: &DiscordAttachment) -> String {
     let handle = Handle {
         channel: channel.to_owned(),
@@ -34,15 +31,15 @@ pub(super) fn handle(channel: &str, message: &str, file: &DiscordAttachment) -> 
     serde_json::to_string(&handle).unwrap_or_default()
 }
 
-/// Fetches the file of a handle to `to`.
+/// Downloads the file behind a handle to `to`.
 pub(super) async fn file(
     client: &DiscordClient,
     handle: &str,
     to: &Path,
     limit: u64,
 ) -> Result<u64, SendError> {
-    let handle: Handle =
-        serde_json::from_str(handle).map_err(|_| SendError::Refused("the file has no address".to_owned()))?;
+    let handle: Handle = serde_json::from_str(handle)
+        .map_err(|_| SendError::Refused("the file has no valid URL".to_owned()))?;
     let mut response = begin_fetch(client.get_file(&handle.url)?, limit).await?;
     if is_stale(&response) {
         let url = renewed(client, &handle).await?;
@@ -60,5 +57,5 @@ async fn renewed(client: &DiscordClient, handle: &Handle) -> Result<String, Send
     let message: DiscordMessage = client.get(&path, &[]).await?.body;
     let passed = message.message_snapshots.into_iter().flat_map(|passed| passed.message.attachments);
     let found = message.attachments.into_iter().chain(passed).find(|file| file.id == handle.file);
-    found.map(|file| file.url).ok_or_else(|| SendError::Refused("the file is not there any more".to_owned()))
+    found.map(|file| file.url).ok_or_else(|| SendError::Refused("the file no longer exists".to_owned()))
 }

@@ -1,10 +1,10 @@
-//! Handling of an event: it is decoded, completed by look-ups, and stored.
+//! Handles events: decodes them, completes them with look-ups, and stores them.
 
 use super::{
     DiscordConfig,
     account_state::{DiscordAccountState, DiscordIdentity},
     decode::{DiscordDecoder, ListenRules},
-    failure::DiscordCase,
+    facts::DiscordCase,
     guild_cache::CachedChannel,
     unplaced::Unplaced,
     wire::{ChannelInfo, Deleted, DiscordMessage, DiscordRole, Guild, Interaction},
@@ -12,16 +12,18 @@ use super::{
 use crate::{
     Address, ChatCommand, EventKey, EventSink, HealthCell, Inbound, InboundKind, Sender,
     clock::now,
+    form::opens,
+    lenient::read,
     pace::Pacer,
     transport::{Cache, IntakeError},
 };
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Maximum number of messages remembered for the case that they are deleted.
+/// Maximum number of messages remembered in case they are deleted.
 const MAX_RECENT_MESSAGES: usize = 2000;
-/// Event handler of one account.
+/// Event handler of one bot.
 pub(super) struct DiscordEventHandler {
     pub(super) account: String,
     pub(super) state: Arc<DiscordAccountState>,
@@ -29,14 +31,14 @@ pub(super) struct DiscordEventHandler {
     commands: Vec<ChatCommand>,
     pub(super) health: HealthCell,
     /// Authors of recent messages: Discord does not name the author when a message is deleted.
-    written: Cache<String, RecentMessage>,
-    /// The channels and servers that are not looked up again yet: the last try failed.
+    written: Cache<String, RecentMessage, MAX_RECENT_MESSAGES>,
+    /// Channels and servers whose last look-up failed too recently for another attempt.
     pub(super) failed_looks: Pacer<String>,
-    /// Messages that wait until their channel is known.
+    /// Messages that wait for the look-up of their channel.
     pub(super) unplaced: Unplaced,
 }
 
-/// Data of a message that its deletion needs.
+/// Data of a message that is needed if it is deleted.
 #[derive(Clone, Debug)]
 struct RecentMessage {
     message: String,
@@ -46,7 +48,7 @@ struct RecentMessage {
     addressed: bool,
 }
 
-/// Why an event was not kept: it has to come again.
+/// Reason why an event was not stored. It must be delivered again.
 pub(super) type DiscordIntakeError = IntakeError<DiscordCase>;
 
 /// Work that remains after an event was stored.
@@ -55,12 +57,18 @@ pub(super) enum EventResponse {
     Nothing,
     /// The bot is connected: its commands are registered with Discord.
     Register,
-    /// The press of a button that Discord shows as pending until it is answered.
+    /// A pressed button. Discord shows it as pending until it is answered.
     Press {
         id: String,
         token: String,
     },
-    /// A command, likewise.
+    /// A button or a submission with a response of its own: a modal, or a message that one user sees.
+    Respond {
+        id: String,
+        token: String,
+        body: Value,
+    },
+    /// An invoked command. Discord shows it as pending until it is answered.
     Command {
         id: String,
         token: String,
@@ -75,13 +83,13 @@ impl DiscordEventHandler {
             rules: config.rules.clone(),
             commands: config.commands.clone(),
             health: HealthCell::default(),
-            written: Cache::new(MAX_RECENT_MESSAGES),
+            written: Cache::default(),
             failed_looks: Pacer::default(),
             unplaced: Unplaced::default(),
         }
     }
 
-    /// Keeps the content of an event. Events that cannot be read or do not concern the bot are ignored.
+    /// Stores the content of an event. Ignores invalid events and those that do not concern the bot.
     pub(super) async fn on_event(
         &self,
         kind: &str,
@@ -106,8 +114,8 @@ impl DiscordEventHandler {
                 }
             }
             "INTERACTION_CREATE" => {
-                if let Some(told) = read::<Interaction>(data, kind) {
-                    return self.interaction(me, &told, sink).await;
+                if let Some(interaction) = read::<Interaction>(data, kind) {
+                    return self.interaction(me, &interaction, sink).await;
                 }
             }
             _ => self.learn(me, kind, data),
@@ -152,9 +160,9 @@ impl DiscordEventHandler {
         }
     }
 
-    /// Keeps a message from an event. Its place may be unknown for now: a message that is for the bot in any case is
-    /// kept without it. Otherwise the message waits, and so do later messages of its channel; messages of other
-    /// channels do not.
+    /// Stores a message from an event. If its channel cannot be looked up now, a message that certainly addresses the
+    /// bot is stored without it. Any other message waits, and so do later messages in the same channel; other channels
+    /// are not affected.
     async fn on_message(
         &self,
         me: &DiscordIdentity,
@@ -177,7 +185,7 @@ impl DiscordEventHandler {
         self.keep(inbound, sink).await
     }
 
-    /// Keeps a message from the history.
+    /// Stores a message from the history.
     pub(super) async fn on_history_message(
         &self,
         me: &DiscordIdentity,
@@ -242,21 +250,28 @@ impl DiscordEventHandler {
     async fn interaction(
         &self,
         me: &DiscordIdentity,
-        told: &Interaction,
+        interaction: &Interaction,
         sink: &dyn EventSink,
     ) -> Result<EventResponse, DiscordIntakeError> {
-        self.state.record_seen(&told.id);
-        let channel = told.channel_id.as_deref().unwrap_or_default();
-        let place = self.place_of(channel, told.guild_id.as_deref()).await;
-        let place = place.unwrap_or_else(|error| CachedChannel::in_guild(told.guild_id.as_deref(), &error));
+        self.state.record_seen(&interaction.id);
+        let channel = interaction.channel_id.as_deref().unwrap_or_default();
+        let place = self.place_of(channel, interaction.guild_id.as_deref()).await;
+        let place =
+            place.unwrap_or_else(|error| CachedChannel::in_guild(interaction.guild_id.as_deref(), &error));
         let now = now();
-        let Some(inbound) = self.decoder(me).interaction(told, &place, now) else {
+        let Some(inbound) = self.decoder(me).interaction(interaction, &place, now) else {
             return Ok(EventResponse::Nothing);
         };
-        let (id, token) = (told.id.clone(), told.token.clone());
+        if opens(&inbound) {
+            return self.open_form(interaction, inbound, sink).await;
+        }
+        if matches!(inbound.kind, InboundKind::Submit { .. }) {
+            return self.submit_form(interaction, inbound, sink).await;
+        }
+        let (id, token) = (interaction.id.clone(), interaction.token.clone());
         let press = matches!(inbound.kind, InboundKind::Press { .. });
         if !press {
-            // Before it is kept: the reply may be there at once.
+            // Before the event is stored, because the reply may begin at once.
             self.state.deferred.expect(&token);
         }
         self.health.event(now);
@@ -282,17 +297,6 @@ impl DiscordEventHandler {
             rules: &self.rules,
             places: &self.state.places,
             commands: &self.commands,
-        }
-    }
-}
-
-fn read<T: DeserializeOwned>(data: Value, what: &str) -> Option<T> {
-    match serde_json::from_value(data) {
-        Ok(read) => Some(read),
-        Err(_) => {
-            // The error may quote the message.
-            tracing::warn!(what, "dropped Discord event: decode error");
-            None
         }
     }
 }

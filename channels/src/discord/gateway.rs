@@ -1,13 +1,13 @@
-//! The connection over which events come: twilight's shard, which beats, identifies, resumes and notices a
-//! connection that has died.
+//! The connection that receives events: twilight's shard, which sends heartbeats, identifies, resumes, and detects dead
+//! connections.
 //!
-//! It is used for one connection at a time. Connecting again is [`crate::supervise`]'s, and where a session is
-//! taken up is ours: at the last event that was kept, so that one which was not comes again. So it is by the next
-//! process, too (see [`super::session`]).
+//! There is one connection at a time. [`crate::supervise`] reconnects; this module decides where a session resumes:
+//! after the last stored event, so that Discord sends all later events again. The next process resumes at the same
+//! position (see [`super::session`]).
 
 use super::{
     account_state::DiscordIdentity,
-    failure::{Closed, closed},
+    facts::{Closed, closed},
     relay::Relay,
     session::GatewaySession,
     wire::{GatewayFrame, Ready},
@@ -31,31 +31,30 @@ const INTENTS: Intents = Intents::GUILDS
     .union(Intents::GUILD_MESSAGES)
     .union(Intents::DIRECT_MESSAGES)
     .union(Intents::MESSAGE_CONTENT);
-/// Maximum silence of a live connection. Discord sends something at least every 41 seconds, when it answers a
-/// heartbeat.
+/// Maximum silence of a live connection. Discord answers a heartbeat at least every 41 seconds.
 const SILENCE: Duration = Duration::from_secs(120);
-/// How long it may take to connect and to be known.
+/// Timeout for connecting and identifying.
 const HELLO: Duration = Duration::from_secs(40);
-/// Maximum size of a frame, in bytes: a very large server describes itself in some megabytes.
+/// Maximum size of a frame, in bytes. The description of a very large server has several megabytes.
 const MAX_FRAME_BYTES: usize = 32 * 1024 * 1024;
 
-/// How connections to the gateway are made.
+/// Connects to the gateway.
 pub(super) struct GatewayConnector {
     config: Config<AtOnce>,
     /// The session to resume.
     session: Option<GatewaySession>,
 }
 
-/// There is one shard: it may always identify. Twilight's own queue is a task in the background.
+/// Lets the only shard identify at once. Twilight's own queue would need a background task.
 #[derive(Clone, Copy, Debug)]
 struct AtOnce;
 
 impl Queue for AtOnce {
     fn enqueue(&self, _: u32) -> oneshot::Receiver<()> {
-        let (go, told) = oneshot::channel();
-        // A receiver that no longer waits needs no answer.
+        let (go, allowed) = oneshot::channel();
+        // Fails only if the receiver no longer waits.
         go.send(()).ok();
-        told
+        allowed
     }
 }
 
@@ -63,43 +62,41 @@ impl Queue for AtOnce {
 pub(super) struct GatewayConnection {
     shard: Shard<AtOnce>,
     silent: Instant,
-    /// The way by a proxy, if there is one.
+    /// The relay through a proxy, if there is one.
     relay: Option<Relay>,
 }
 
 /// A message from the gateway.
 #[derive(Debug)]
 pub(super) enum GatewayEvent {
-    /// An event.
     Event(DispatchEvent),
-    /// A sign of life.
+    /// A frame without an event. It shows that the connection is alive.
     Nothing,
 }
 
-/// An event.
 #[derive(Debug)]
 pub(super) struct DispatchEvent {
-    /// Its number in the session.
+    /// Sequence number of the event in the session.
     pub(super) seq: u64,
     pub(super) kind: String,
     pub(super) data: serde_json::Value,
 }
 
 impl GatewayConnector {
-    /// Prepares connections. Needs a runtime. Twilight panics where the system has no certificates; it looks
-    /// for them as the HTTP client does, which was made before and would have said so.
+    /// Creates the connector. Needs a runtime. Twilight panics if the system has no certificates; the HTTP client,
+    /// which was created before, would have reported that.
     pub(super) fn new(token: &SecretString) -> Self {
         pudu_net::install_crypto();
         let config = ConfigBuilder::new(token.expose_secret().to_owned(), INTENTS).queue(AtOnce).build();
         Self { config, session: None }
     }
 
-    /// Takes up the session of a process before this one.
+    /// Restores the session of the previous process.
     pub(super) fn restore(&mut self, session: GatewaySession) {
         self.session = Some(session);
     }
 
-    /// Returns the session to continue.
+    /// Returns the session to resume.
     pub(super) fn session(&self) -> Option<&GatewaySession> {
         self.session.as_ref()
     }
@@ -109,12 +106,12 @@ impl GatewayConnector {
         self.session.is_some()
     }
 
-    /// Returns where the session is taken up that is to go on.
+    /// Returns the URL for resuming the session.
     pub(super) fn address(&self) -> Option<String> {
         self.session.as_ref()?.url.clone()
     }
 
-    /// Begins a connection to `url`; the session continues, if there is one.
+    /// Connects to `url`. Resumes the session, if there is one.
     pub(super) async fn connect(&self, url: &str) -> Result<GatewayConnection, ConnectionEnd> {
         let lost = |error: &dyn std::fmt::Display| ConnectionEnd::Lost(error.to_string());
         let url = address(url)?;
@@ -129,23 +126,23 @@ impl GatewayConnector {
         Ok(GatewayConnection { shard, silent: Instant::now() + HELLO, relay })
     }
 
-    /// A session began.
+    /// Records that a new session began.
     pub(super) fn began(&mut self, ready: &Ready, me: DiscordIdentity, seq: u64) {
-        // Twilight takes an address as it is: one that is none is not given to it.
+        // Twilight does not validate URLs, so an invalid one is dropped here.
         let url = address(&ready.resume_gateway_url).ok();
         let id = ready.session_id.clone();
         self.session =
             Some(GatewaySession { id, seq, url, me, behind: true, heard: 0, unplaced: Vec::new() });
     }
 
-    /// Records that an event was kept or does not concern the bot: the session continues after it.
+    /// Records that an event was stored or does not concern the bot: the session resumes after it.
     pub(super) fn kept(&mut self, seq: u64) {
         if let Some(session) = &mut self.session {
             session.seq = session.seq.max(seq);
         }
     }
 
-    /// The connection ended.
+    /// Updates the session after the connection ended.
     pub(super) fn parted(&mut self, parted: &Parted) {
         if parted.over {
             self.session = None;
@@ -157,9 +154,9 @@ impl GatewayConnector {
     }
 }
 
-/// Returns an address as twilight wants it: whole, without the slash at the end.
+/// Returns a URL in twilight's form: absolute, without a trailing slash.
 fn address(url: &str) -> Result<String, ConnectionEnd> {
-    let lost = || ConnectionEnd::Lost("Discord told no address of a gateway".to_owned());
+    let lost = || ConnectionEnd::Lost("Discord returned no valid gateway URL".to_owned());
     let url = Url::parse(url).map_err(|_| lost())?;
     if !matches!(url.scheme(), "ws" | "wss") || url.host_str().is_none() || url.query().is_some() {
         return Err(lost());
@@ -168,7 +165,7 @@ fn address(url: &str) -> Result<String, ConnectionEnd> {
 }
 
 impl GatewayConnection {
-    /// Waits for the next event. An error contains how the connection ended, and the effect on the session.
+    /// Waits for the next event. The error describes how the connection ended, and the effect on the session.
     pub(super) async fn next(&mut self) -> Result<GatewayEvent, Parted> {
         let Ok(next) = timeout_at(self.silent, self.shard.next()).await else {
             return Err(Parted::lost("the connection went silent"));
@@ -177,7 +174,7 @@ impl GatewayConnection {
         match next {
             Some(Ok(Message::Text(text))) => read(&text),
             Some(Ok(Message::Close(frame))) => Err(Parted::from_close_code(frame.map(|frame| frame.code))),
-            // The error quotes parts of an event or an address, which must not be logged.
+            // The error quotes parts of an event or a URL, which must not be logged.
             Some(Err(error))
                 if matches!(error.kind(), twilight_gateway::error::ReceiveMessageErrorType::Reconnect) =>
             {
@@ -190,7 +187,7 @@ impl GatewayConnection {
         }
     }
 
-    /// Leaves in a way that lets the session continue: Discord keeps events until it is resumed.
+    /// Closes the connection so that the session can be resumed: Discord keeps events until then.
     pub(super) fn leave(mut self) {
         self.shard.close(CloseFrame::RESUME);
         // One poll sends the close frame. Further polls would make twilight reconnect.
@@ -198,12 +195,12 @@ impl GatewayConnection {
     }
 }
 
-/// How a connection ended, and whether its session is over with it.
+/// How a connection ended, and whether its session is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parted {
     pub(super) ended: ConnectionEnd,
     pub(super) over: bool,
-    /// Whether the server was unreachable: the address may not be good any more.
+    /// Whether the server was unreachable: the URL may no longer be valid.
     pub(super) nobody: bool,
 }
 
@@ -229,7 +226,7 @@ impl Parted {
     }
 }
 
-/// Reads a frame. One that cannot be read is passed over.
+/// Parses a frame. Invalid frames are skipped.
 fn read(text: &str) -> Result<GatewayEvent, Parted> {
     if text.len() > MAX_FRAME_BYTES {
         tracing::warn!(bytes = text.len(), "dropped frame: too large");
@@ -250,7 +247,7 @@ fn read(text: &str) -> Result<GatewayEvent, Parted> {
     }
 }
 
-/// Returns the random delay that Discord requires between a session that it ended and the next.
+/// Returns the random delay that Discord requires between an invalidated session and the next one.
 fn pause() -> Duration {
     Duration::from_millis(fastrand::u64(1000..5000))
 }
@@ -296,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_of_a_gateway_are_gone_to() {
+    fn only_gateway_urls_are_accepted() {
         let cases = [
             ("wss://gateway.discord.gg", Some("wss://gateway.discord.gg")),
             ("ws://127.0.0.1:81/gateway/", Some("ws://127.0.0.1:81/gateway")),
@@ -311,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_goes_on_behind_what_was_kept() {
+    async fn a_session_resumes_after_the_last_stored_event() {
         let mut gateway = GatewayConnector::new(&"token".into());
         assert!(!gateway.resumes());
         let ready = json!({"session_id": "a", "resume_gateway_url": "ws://x", "user": {"id": "1"}});
@@ -329,7 +326,7 @@ mod tests {
         assert_eq!(link.shard.session().map(Session::sequence), Some(5));
         assert_eq!(link.shard.resume_url(), Some("ws://x"));
         gateway.parted(&Parted { nobody: true, ..Parted::lost("x") });
-        assert_eq!((gateway.address(), gateway.resumes()), (None, true), "it is asked for anew");
+        assert_eq!((gateway.address(), gateway.resumes()), (None, true), "the URL is requested again");
         gateway.parted(&Parted::new(ConnectionEnd::Renew, true));
         assert!(gateway.connect("ws://y").await.unwrap().shard.session().is_none());
     }
@@ -337,7 +334,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
         #[test]
-        fn no_frame_breaks_anything(text in ".{0,200}", op in 0u64..12, data in ".{0,40}") {
+        fn arbitrary_frames_never_panic(text in ".{0,200}", op in 0u64..12, data in ".{0,40}") {
             let _ = read(&text);
             let _ = read(&format!("{{\"op\":{op},\"s\":1,\"t\":\"X\",\"d\":\"{}\"}}", data.escape_default()));
         }

@@ -1,10 +1,10 @@
-//! Cache of the channels, threads and roles that Discord sent: the channel of a thread, and names.
+//! Cache of the channels, threads and roles sent by Discord: their names, and the channel of each thread.
 //!
-//! Bounded: entries unused for long are dropped. A channel is requested when it is needed; a role without a name is
-//! shown by its id.
+//! Bounded: the least recently used entries are dropped. A missing channel is fetched when it is needed; a missing role
+//! is shown as `@role`.
 
 use super::{
-    failure::DiscordError,
+    facts::DiscordError,
     wire::{ChannelInfo, DiscordRole, Guild},
 };
 use hashlink::LruCache;
@@ -14,28 +14,28 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Maximum number of channels and threads remembered, and of roles.
+/// Maximum number of remembered channels and threads, and of roles.
 const MAX_CACHE_ENTRIES: usize = 20_000;
-/// Threads: of announcements, public, private.
+/// Channel types of announcement threads, public threads and private threads.
 const THREADS: [u64; 3] = [10, 11, 12];
-/// Channels in which a message can begin a thread: text and announcements.
+/// Channel types in which a message can begin a thread: text and announcements.
 const PARENTS: [u64; 2] = [0, 5];
 
 /// Cache of the servers and their channels.
 #[derive(Debug)]
 pub(super) struct GuildCache {
     known: Mutex<CachedGuilds>,
-    /// Number of servers that have not described themselves yet.
+    /// Number of servers whose description has not arrived yet.
     expected: watch::Sender<usize>,
 }
 
 #[derive(Debug)]
 struct CachedGuilds {
     channels: LruCache<String, CachedChannel>,
-    /// Servers that described themselves, or were queried.
+    /// Servers whose description was received or fetched.
     guilds: LruCache<String, ()>,
     roles: LruCache<String, String>,
-    /// Roles that servers made for the bot: one each, which Discord does not send again.
+    /// Roles that servers created for the bot: one per server, which Discord does not send again.
     own_roles: LruCache<String, ()>,
 }
 
@@ -44,17 +44,17 @@ struct CachedGuilds {
 pub(super) struct CachedChannel {
     pub(super) guild: Option<String>,
     pub(super) name: String,
-    /// The channel in which a thread is, and who began it.
+    /// Parent channel of a thread, and the user who began the thread.
     pub(super) parent: Option<String>,
     pub(super) owner: Option<String>,
     /// Whether a message here can begin a thread.
     pub(super) threads: bool,
-    /// The newest message when Discord described the channel.
+    /// Newest message at the time of the channel's description.
     pub(super) newest: u64,
 }
 
 impl CachedChannel {
-    /// Returns the place of a message for which only the server is known, because of an error.
+    /// Returns a placeholder for a channel whose look-up failed. Only its server is known.
     pub(super) fn in_guild(guild: Option<&str>, error: &DiscordError) -> Self {
         tracing::debug!(%error, "failed to look up a channel");
         Self { guild: guild.map(str::to_owned), ..Self::default() }
@@ -74,21 +74,21 @@ impl Default for GuildCache {
 }
 
 impl GuildCache {
-    /// Records that a session begins and that `guilds` servers will describe themselves.
+    /// Records that a session begins and that the descriptions of `guilds` servers will follow.
     pub(super) fn expect(&self, guilds: usize) {
-        // Until then something may have been said anywhere.
+        // Until they arrive, any channel may have new messages.
         self.lock().channels.iter_mut().for_each(|(_, place)| place.newest = u64::MAX);
         self.expected.send_replace(guilds);
     }
 
-    /// Waits until all servers have described themselves.
+    /// Waits until the descriptions of all servers have arrived.
     pub(super) async fn complete(&self) {
         let mut expected = self.expected.subscribe();
-        // The sender lives as long as this does.
+        // Cannot fail: `self` owns the sender.
         expected.wait_for(|left| *left == 0).await.ok();
     }
 
-    /// Records a server that describes itself. `me` is the bot's user.
+    /// Records a server's description from the gateway. `me` is the bot's user.
     pub(super) fn guild(&self, guild: Guild, me: &str) {
         self.learn(guild, me, true);
         self.expected.send_modify(|left| *left = left.saturating_sub(1));
@@ -99,7 +99,7 @@ impl GuildCache {
         self.lock().guilds.get(guild).is_some()
     }
 
-    /// Records the description of a server. The server counts as known if the description is `whole`.
+    /// Records a server's description. The server counts as known if the description is complete (`whole`).
     pub(super) fn learn(&self, guild: Guild, me: &str, whole: bool) {
         let mut known = self.lock();
         for channel in guild.channels.into_iter().chain(guild.threads) {
@@ -113,13 +113,13 @@ impl GuildCache {
         }
     }
 
-    /// A channel or thread is new or changed.
+    /// Records a new or changed channel or thread.
     pub(super) fn channel(&self, channel: ChannelInfo) -> CachedChannel {
         let mut known = self.lock();
         known.keep(channel, None)
     }
 
-    /// A role is new or changed.
+    /// Records a new or changed role.
     pub(super) fn role(&self, role: DiscordRole, me: &str) {
         self.lock().keep_role(role, me);
     }
@@ -137,12 +137,12 @@ impl GuildCache {
         self.lock().roles.get(id).cloned()
     }
 
-    /// Returns whether a role is the one that a server made for the bot: people mention it as the bot itself.
+    /// Returns whether a role is the one that a server created for the bot. Mentioning it means mentioning the bot.
     pub(super) fn is_own_role(&self, id: &str) -> bool {
         self.lock().own_roles.get(id).is_some()
     }
 
-    /// Returns the channels and threads with messages newer than an id, and their newest.
+    /// Returns the channels and threads with messages newer than an id, and the newest message of each.
     pub(super) fn newer_than(&self, id: u64) -> Vec<(String, u64)> {
         let known = self.lock();
         let newer = known.channels.iter().filter(|(_, place)| place.newest > id);
@@ -165,18 +165,18 @@ impl GuildCache {
 }
 
 impl CachedGuilds {
-    fn keep(&mut self, told: ChannelInfo, guild: Option<&str>) -> CachedChannel {
-        let thread = THREADS.contains(&told.kind);
+    fn keep(&mut self, info: ChannelInfo, guild: Option<&str>) -> CachedChannel {
+        let thread = THREADS.contains(&info.kind);
         let place = CachedChannel {
-            guild: told.guild_id.or_else(|| guild.map(str::to_owned)),
-            name: told.name,
-            // The parent of a channel is a category, which is no place to talk.
-            parent: told.parent_id.filter(|_| thread),
-            owner: told.owner_id.filter(|_| thread),
-            threads: PARENTS.contains(&told.kind),
-            newest: told.last_message_id.and_then(|id| id.parse().ok()).unwrap_or(0),
+            guild: info.guild_id.or_else(|| guild.map(str::to_owned)),
+            name: info.name,
+            // The parent of a channel is a category, which has no messages.
+            parent: info.parent_id.filter(|_| thread),
+            owner: info.owner_id.filter(|_| thread),
+            threads: PARENTS.contains(&info.kind),
+            newest: info.last_message_id.and_then(|id| id.parse().ok()).unwrap_or(0),
         };
-        self.channels.insert(told.id, place.clone());
+        self.channels.insert(info.id, place.clone());
         place
     }
 
@@ -194,11 +194,11 @@ mod tests {
     use serde_json::json;
 
     #[tokio::test(start_paused = true)]
-    async fn servers_tell_of_their_channels_threads_and_roles() {
+    async fn server_descriptions_fill_the_cache() {
         let places = GuildCache::default();
         places.expect(1);
         let waits = tokio::time::timeout(std::time::Duration::from_secs(1), places.complete());
-        assert!(waits.await.is_err(), "it has not told yet");
+        assert!(waits.await.is_err(), "no description has arrived yet");
         let guild = json!({
             "id": "1",
             "channels": [
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bots_own_role_is_known_however_many_others_there_are() {
+    fn the_bots_own_role_survives_many_other_roles() {
         let places = GuildCache::default();
         let role = |id: &str, bot: Option<&str>| {
             let tags = bot.map(|bot| json!({"bot_id": bot}));

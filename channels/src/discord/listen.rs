@@ -1,18 +1,18 @@
 //! Receives events: one connection to the gateway at a time.
 //!
-//! Discord needs no acknowledgement of an event except in one way: a session that is resumed sends the events after the
-//! number that we name. That is the number of the last kept event; it is stored with its event, so that the next
-//! process continues there. Where a session cannot be resumed the history is read.
+//! Events are not acknowledged one by one. Instead, a resumed session sends all events after a given sequence number:
+//! that of the last stored event. The number is stored together with its event, so that the next process resumes there.
+//! If a session cannot be resumed, the history is read.
 
 use super::{
     DiscordChannel,
     account_state::{ApiRoute, DiscordIdentity},
     answers::MAX_CONCURRENT_RESPONSES,
     event_handler::{DiscordIntakeError, EventResponse},
-    failure::{DiscordError, mend_token},
+    facts::{DOCTOR, DiscordError},
     gateway::{DispatchEvent, GatewayConnection, GatewayConnector, GatewayEvent, Parted},
     session::{Behind, GatewaySession},
-    wire::Ready,
+    wire::{GatewayInfo, Ready, SessionStartLimit},
 };
 use crate::{
     ChannelError, EventSink, HealthState, ReplyStoreError,
@@ -20,7 +20,6 @@ use crate::{
     supervise::supervise,
     transport::{CallError, CatchUp},
 };
-use serde::Deserialize;
 use serde_json::Value;
 use std::{
     mem,
@@ -30,24 +29,10 @@ use std::{
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long the servers may take to describe themselves before the history is read without them.
+/// How long to wait for the servers' descriptions before the history is read without them.
 const SERVERS: Duration = Duration::from_secs(5);
-/// Delay before events that could not be stored are looked for in the history.
+/// Delay before the history is read again if some missed messages could not be read or stored.
 const CATCHUP_DELAY: Duration = Duration::from_secs(30);
-
-/// The gateway's address, and how often a session may still begin.
-#[derive(Deserialize)]
-struct GatewayInfo {
-    url: String,
-    session_start_limit: Option<SessionStartLimit>,
-}
-
-#[derive(Deserialize)]
-struct SessionStartLimit {
-    remaining: u64,
-    /// In milliseconds.
-    reset_after: u64,
-}
 
 impl DiscordChannel {
     pub(super) async fn receive(
@@ -55,14 +40,14 @@ impl DiscordChannel {
         sink: &dyn EventSink,
         stop: CancellationToken,
     ) -> Result<(), ChannelError> {
-        // Taken out by the connection that is open.
+        // `None` while an open connection uses it.
         let kept: Mutex<Option<GatewayConnector>> = Mutex::new(None);
         let take = || kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (todo, todos) = mpsc::channel(MAX_CONCURRENT_RESPONSES);
         let connect = || async {
             let taken_up = match take() {
                 Some(gateway) => Ok(gateway),
-                None => self.take_up(sink).await,
+                None => self.restore_connector(sink).await,
             };
             let mut gateway = match taken_up {
                 Ok(gateway) => gateway,
@@ -74,14 +59,14 @@ impl DiscordChannel {
         };
         tokio::select! {
             result = supervise(&self.handler.health, &stop, connect) => result,
-            // Never first: a sender of event responses exists.
+            // Never ends first, because `todo` is a sender of event responses.
             () = self.handle_responses(todos) => Ok(()),
             () = self.handler.place_later(sink) => Ok(()),
         }
     }
 
-    /// Goes on where this account's session was left, be it by another process.
-    async fn take_up(&self, sink: &dyn EventSink) -> Result<GatewayConnector, ReplyStoreError> {
+    /// Creates the connector. Restores the bot's stored session, even one from another process.
+    async fn restore_connector(&self, sink: &dyn EventSink) -> Result<GatewayConnector, ReplyStoreError> {
         let mut gateway = GatewayConnector::new(&self.handler.state.client.token);
         let kept = sink.position(&self.handler.account).await?;
         if let Some(mut session) = kept.as_ref().and_then(GatewaySession::read) {
@@ -128,21 +113,24 @@ impl DiscordChannel {
         talk.run(link, stop).await
     }
 
-    /// Asks where the gateway is, and whether the token is good: a session that begins in vain counts.
+    /// Fetches the gateway's URL. This also checks the token, because Discord counts failed session starts, too.
     async fn address(&self, resumes: bool) -> Result<String, ConnectionEnd> {
-        let told = self.handler.state.client.get::<GatewayInfo>(&["gateway", "bot"], &[]).await;
-        let told = self.handler.state.record_rate_limits(ApiRoute::Read, "gateway", told).map_err(ended)?;
-        match told.session_start_limit {
-            Some(SessionStartLimit { remaining: 0, reset_after }) if !resumes => Err(ConnectionEnd::Later(
-                "the bot has connected too often today".to_owned(),
-                Duration::from_millis(reset_after),
-            )),
-            _ => Ok(told.url),
+        let response = self.handler.state.client.get::<GatewayInfo>(&["gateway", "bot"], &[]).await;
+        let response =
+            self.handler.state.record_rate_limits(ApiRoute::Read, "gateway", response).map_err(ended)?;
+        match response.session_start_limit {
+            Some(SessionStartLimit { remaining: 0, reset_after, .. }) if !resumes => {
+                Err(ConnectionEnd::Later(
+                    "the bot has connected too often today".to_owned(),
+                    Duration::from_millis(reset_after),
+                ))
+            }
+            _ => Ok(response.url),
         }
     }
 }
 
-/// One connection and the work that runs beside it.
+/// One connection and the work that runs concurrently.
 struct ActiveSession<'a> {
     discord: &'a DiscordChannel,
     sink: &'a dyn EventSink,
@@ -152,7 +140,7 @@ struct ActiveSession<'a> {
     catch_up: CatchUp<'a>,
     /// Whether events flow: the session began, or the resumed session sent all missed events.
     flows: bool,
-    /// The session as this connection stored it last, without an event, or found it.
+    /// The session as this connection found it, or last stored it without an event.
     saved: Option<GatewaySession>,
 }
 
@@ -192,7 +180,7 @@ impl ActiveSession<'_> {
         }
     }
 
-    /// Takes an event; an error ends the connection.
+    /// Handles an event. An error ends the connection.
     async fn take(&mut self, event: DispatchEvent) -> Result<(), Parted> {
         let DispatchEvent { seq, kind, data } = event;
         let todo = match kind.as_str() {
@@ -206,7 +194,7 @@ impl ActiveSession<'_> {
                 if self.discord.is_behind() {
                     self.begin_catch_up(Duration::ZERO);
                 }
-                // They are those of this process, which need not be those that the session began with.
+                // Register again: this process may have other commands than the process that began the session.
                 EventResponse::Register
             }
             _ => match self.on_event(&kind, data, seq).await {
@@ -220,7 +208,7 @@ impl ActiveSession<'_> {
         Ok(())
     }
 
-    /// Keeps the content of an event, and with it that the session continues after this event.
+    /// Stores the content of an event, together with the position after this event.
     async fn on_event(
         &mut self,
         kind: &str,
@@ -229,16 +217,16 @@ impl ActiveSession<'_> {
     ) -> Result<EventResponse, DiscordIntakeError> {
         let handler = &self.discord.handler;
         let Some(session) = self.session(seq) else { return handler.on_event(kind, data, self.sink).await };
-        // The session is this bot's: Discord has taken it.
+        // The session belongs to this bot: Discord has accepted it.
         handler.state.me.get_or_init(|| session.me.clone());
-        // An event with several deletions is kept completely before the session continues after it.
+        // All deletions of a bulk event are stored before the position moves past it.
         if kind == "MESSAGE_DELETE_BULK" {
             return handler.on_event(kind, data, self.sink).await;
         }
         handler.on_event(kind, data, &Behind { sink: self.sink, session }).await
     }
 
-    /// Returns the session as it is once an event is kept.
+    /// Returns the session as it will be once the event with this sequence number is stored.
     fn session(&self, seq: u64) -> Option<GatewaySession> {
         let session = self.gateway.session()?.clone();
         let (behind, heard) = (self.discord.is_behind(), self.discord.heard.load(Ordering::Relaxed));
@@ -246,7 +234,7 @@ impl ActiveSession<'_> {
         Some(GatewaySession { seq: seq.max(session.seq), behind, heard, unplaced, ..session })
     }
 
-    /// Stores the session's position, if no event has stored it since.
+    /// Stores the session if it has changed since it was last stored here.
     async fn save_news(&mut self) {
         let news = |session: &GatewaySession| (session.seq, session.unplaced.clone());
         if self.session(0).as_ref().map(news) != self.saved.as_ref().map(news) {
@@ -254,13 +242,13 @@ impl ActiveSession<'_> {
         }
     }
 
-    /// Stores the session's position. If that fails, more events are sent again, and recognised by their keys.
+    /// Stores the session. If that fails, more events will be sent again, and recognised by their keys.
     async fn save(&mut self) -> bool {
         let Some(session) = self.session(0) else { return true };
         let Some(position) = session.position() else { return false };
         let saved = self.sink.save_position(&self.discord.handler.account, position).await;
         if let Err(error) = &saved {
-            tracing::warn!(%error, "failed to store where the session goes on");
+            tracing::warn!(%error, "failed to store the session's position");
             return false;
         }
         self.saved = Some(session);
@@ -273,7 +261,7 @@ impl ActiveSession<'_> {
         }
     }
 
-    /// Reports that the session continues before this event, over another connection.
+    /// Returns an end of the connection that makes the session resume before this event.
     fn not_kept(&self, error: &DiscordIntakeError) -> Parted {
         tracing::warn!(account = self.discord.handler.account, %error, "failed to accept event; Discord sends it again");
         self.discord.handler.health.failed(HealthState::Degraded, error.to_string());
@@ -281,20 +269,20 @@ impl ActiveSession<'_> {
     }
 
     async fn ready(&mut self, data: Value, seq: u64) -> Result<(), Parted> {
-        let ready: Ready =
-            serde_json::from_value(data).map_err(|_| Parted::lost("Discord does not say who the bot is"))?;
+        let ready: Ready = serde_json::from_value(data)
+            .map_err(|_| Parted::lost("Discord did not report the bot's identity"))?;
         let state = &self.discord.handler.state;
         let application = ready.application.clone().map(|application| application.id);
         let application = application.filter(|id| !id.is_empty()).unwrap_or_else(|| ready.user.id.clone());
         let me =
             DiscordIdentity { user: ready.user.id.clone(), application, name: ready.user.username.clone() };
         tracing::info!(account = self.discord.handler.account, bot = me.name, "connected to Discord");
-        // A token's bot does not change.
+        // Never overwritten: a token always belongs to the same bot.
         state.me.set(me.clone()).ok();
         state.places.expect(ready.guilds.len());
         self.gateway.began(&ready, me, seq);
         self.discord.falls_behind();
-        // Before any event of the session is kept: otherwise the next process would resume the previous session.
+        // Before any event of the session is stored: otherwise the next process would resume the previous session.
         if !self.save().await {
             return Err(Parted::lost("the session could not be stored"));
         }
@@ -309,7 +297,7 @@ impl ActiveSession<'_> {
         let (discord, sink) = (self.discord, self.sink);
         let reads = &discord.handler.state.client.transport.reads;
         self.catch_up.begin(after, reads, |round| async move {
-            // Servers that have not described themselves by then are searched with the data known otherwise.
+            // If a server's description is late, the server is searched with the available data.
             timeout(SERVERS, discord.handler.state.places.complete()).await.ok();
             discord.catch_up(round, sink).await
         });
@@ -322,7 +310,7 @@ impl ActiveSession<'_> {
         if let Err(error) = self.todo.try_send(todo)
             && let EventResponse::Command { token, .. } = error.into_inner()
         {
-            // Its reply is an ordinary message then.
+            // The reply will be an ordinary message.
             self.discord.handler.state.deferred.taken(&token, false);
         }
     }
@@ -330,9 +318,11 @@ impl ActiveSession<'_> {
 
 fn ended(error: DiscordError) -> ConnectionEnd {
     match error {
-        CallError::Auth(why) => ConnectionEnd::Fatal(ChannelError::Auth(mend_token(&why))),
+        CallError::Auth(why) => {
+            ConnectionEnd::Fatal(ChannelError::Auth(format!("{why}: {}", DOCTOR.credentials_help)))
+        }
         CallError::Wait(after) | CallError::WaitForAll(after) => {
-            ConnectionEnd::Later("Discord has too many calls of this bot".to_owned(), after)
+            ConnectionEnd::Later("Discord limits the rate of this bot's calls".to_owned(), after)
         }
         other => ConnectionEnd::Lost(other.to_string()),
     }

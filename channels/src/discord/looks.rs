@@ -1,9 +1,9 @@
-//! Looks up the places of messages that Discord has not described.
+//! Looks up channels and servers that Discord has not described.
 
 use super::{
     account_state::ApiRoute,
     event_handler::DiscordEventHandler,
-    failure::DiscordError,
+    facts::DiscordError,
     guild_cache::CachedChannel,
     wire::{ChannelInfo, DiscordMessage, Guild},
 };
@@ -17,12 +17,12 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// How long events wait for a call that looks something up, and after how long it is tried again.
+/// How long events wait for a look-up, and the delay before a failed look-up is tried again.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// The key under which every look-up is held back, because none has an answer.
+/// Key that holds back every look-up after a timeout.
 const ALL_LOOKS: &str = "*";
-/// Maximum number of servers that are queried.
+/// Maximum number of servers whose descriptions are fetched.
 const GUILDS: usize = 50;
 
 impl DiscordEventHandler {
@@ -34,7 +34,7 @@ impl DiscordEventHandler {
         CachedChannel::in_guild(message.guild_id.as_deref(), error)
     }
 
-    /// Returns the place of a channel, for an event that waits for it.
+    /// Returns the description of a channel, for an event that waits for it.
     pub(super) async fn place_of(
         &self,
         channel: &str,
@@ -44,8 +44,8 @@ impl DiscordEventHandler {
         self.place_by(channel, guild, self.look_up_with_backoff(channel, look)).await
     }
 
-    /// Returns the place of a channel. An unknown channel, which may be a thread, is asked for by `look`. An
-    /// unknown server is asked for as well, since a resumed session does not describe it.
+    /// Returns the description of a channel. An unknown channel, which may be a thread, is fetched by `look`. An
+    /// unknown server is fetched as well, because a resumed session does not describe it.
     pub(super) async fn place_by(
         &self,
         channel: &str,
@@ -55,7 +55,7 @@ impl DiscordEventHandler {
         let Some(guild) = guild else { return Ok(CachedChannel::default()) };
         let places = &self.state.places;
         if !places.knows(guild) {
-            // If this fails, the channel alone is looked up.
+            // If this fails, only the channel is looked up.
             self.look_up_with_backoff(guild, Box::pin(self.learn_guild(guild, LOOK_TIMEOUT))).await.ok();
         }
         if let Some(place) = places.get(channel) {
@@ -69,7 +69,8 @@ impl DiscordEventHandler {
         }
     }
 
-    /// Looks up a channel or a server for which events wait: not again and again in vain.
+    /// Looks up a channel or a server that events are waiting for. Fails at once if the last attempt failed a moment
+    /// ago.
     async fn look_up_with_backoff<T>(
         &self,
         what: &str,
@@ -77,21 +78,22 @@ impl DiscordEventHandler {
     ) -> Result<T, DiscordError> {
         let (what, all) = (what.to_owned(), ALL_LOOKS.to_owned());
         if [&what, &all].into_iter().any(|what| self.failed_looks.held(what).is_some()) {
-            return Err(CallError::Unconnected("it could not be asked for a moment ago".to_owned()));
+            return Err(CallError::Unconnected("the last attempt failed a moment ago".to_owned()));
         }
-        let begun = Instant::now();
-        let told = look.await;
-        if told.as_ref().is_err_and(|error| !matches!(error, CallError::Refused(_) | CallError::Gone(_))) {
-            // One that is refused at once is that one's trouble; where nothing answers, each would cost events that
-            // time.
-            let hangs = begun.elapsed() >= LOOK_TIMEOUT;
+        let start = Instant::now();
+        let response = look.await;
+        if response.as_ref().is_err_and(|error| !matches!(error, CallError::Refused(_) | CallError::Gone(_)))
+        {
+            // A fast failure affects only this look-up. After a timeout, every further look-up would delay events just
+            // as long.
+            let hangs = start.elapsed() >= LOOK_TIMEOUT;
             self.failed_looks.hold(if hangs { &all } else { &what }, LOOK_AGAIN);
         }
-        told
+        response
     }
 
-    /// Reads a server's channels, roles and threads, which it describes when a session begins. Parts that arrive in
-    /// time are kept.
+    /// Fetches a server's channels, roles and threads, which the gateway sends only when a session begins. Keeps the
+    /// parts that arrive in time.
     async fn learn_guild(&self, guild: &str, time: Duration) -> Result<(), DiscordError> {
         #[derive(Default, Deserialize)]
         struct Active {
@@ -115,12 +117,12 @@ impl DiscordEventHandler {
         let failed = errors.into_iter().flatten().next().cloned();
         let (channels, roles) = (channels.unwrap_or_default(), roles.unwrap_or_default());
         let threads = active.unwrap_or_default().threads;
-        let told = Guild { id: guild.to_owned(), channels, threads, roles };
-        state.places.learn(told, me, failed.is_none());
+        let response = Guild { id: guild.to_owned(), channels, threads, roles };
+        state.places.learn(response, me, failed.is_none());
         failed.map_or(Ok(()), Err)
     }
 
-    /// Queries the servers that have not described themselves.
+    /// Fetches the descriptions of the servers that are not known yet.
     pub(super) async fn learn_all(&self) -> Result<(), DiscordError> {
         #[derive(Deserialize)]
         struct Joined {
@@ -139,18 +141,19 @@ impl DiscordEventHandler {
         Ok(())
     }
 
-    /// Looks up a channel.
+    /// Fetches a channel.
     pub(super) async fn fetch_channel(&self, channel: &str) -> Result<CachedChannel, DiscordError> {
         let path = ["channels", channel];
-        let told = self.state.call::<ChannelInfo>(ApiRoute::Read, Method::GET, &path, &Value::Null).await?;
-        Ok(self.state.places.channel(told))
+        let response =
+            self.state.call::<ChannelInfo>(ApiRoute::Read, Method::GET, &path, &Value::Null).await?;
+        Ok(self.state.places.channel(response))
     }
 }
 
-/// Waits for an answer, but no longer than this.
+/// Waits for a response for at most `time`.
 async fn with_timeout<T>(
     time: Duration,
     call: impl Future<Output = Result<T, DiscordError>>,
 ) -> Result<T, DiscordError> {
-    timeout(time, call).await.unwrap_or_else(|_| Err(CallError::Unknown("no answer in time".to_owned())))
+    timeout(time, call).await.unwrap_or_else(|_| Err(CallError::Unknown("the call timed out".to_owned())))
 }

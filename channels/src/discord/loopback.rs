@@ -1,4 +1,4 @@
-//! An API on the loopback: records requests and gives a test's answers.
+//! A fake Discord API on the loopback interface: records requests and returns scripted answers.
 
 use super::{
     DiscordChannel, DiscordConfig, ListenRules,
@@ -38,7 +38,7 @@ impl DiscordLoopback {
         server
     }
 
-    /// Returns the state that the replies share, of a bot that knows its own id.
+    /// Returns the shared state of a bot that already knows its own id.
     pub(super) fn state(&self) -> Arc<DiscordAccountState> {
         let state =
             DiscordAccountState::new(DiscordClient::new(self.url.parse().unwrap(), "secret".into()).unwrap());
@@ -47,7 +47,7 @@ impl DiscordLoopback {
         Arc::new(state)
     }
 
-    /// A bot whose API this is.
+    /// Returns a bot that uses this API.
     pub(super) fn discord(&self) -> DiscordChannel {
         let config = DiscordConfig {
             account: "d".into(),
@@ -73,7 +73,7 @@ impl DiscordLoopback {
 async fn answer(State(server): State<DiscordLoopback>, verb: Method, uri: Uri, body: Bytes) -> Response {
     let call = format!("{verb} {}", uri.path().trim_start_matches("/v10"));
     let body = serde_json::from_slice(&body).unwrap_or_default();
-    let (status, told) = (server.script)(&call, &body);
+    let (status, response) = (server.script)(&call, &body);
     server.asked.lock().unwrap().push((call, body));
-    (StatusCode::from_u16(status).unwrap(), axum::Json(told)).into_response()
+    (StatusCode::from_u16(status).unwrap(), axum::Json(response)).into_response()
 }

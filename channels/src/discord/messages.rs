@@ -1,10 +1,10 @@
-//! The messages of one reply on Discord, and how one is found that was perhaps sent.
+//! The messages of one reply on Discord, and how to find one that may have been sent.
 //!
-//! Discord recognises a repetition by its nonce, for some minutes: within those an uncertain message is simply sent
-//! again. Later it is looked for in the history: a message of ours, newer than the last one known before it was sent,
-//! that no record knows and that answers the same message.
+//! For a few minutes, Discord recognises a repeated message by its nonce, so a message that may have been sent is
+//! simply sent again. After that, the history is searched for it: a message of the bot that is newer than the last one
+//! known before the call, is not in any record, and replies to the same message.
 //!
-//! The reply to a command takes the place of the interaction's "thinking…": to write there may be repeated.
+//! The reply to a command replaces the interaction's "thinking…", which can safely be repeated.
 
 mod files;
 mod kept;
@@ -12,9 +12,8 @@ mod kept;
 use super::{
     account_state::{ApiRoute, DiscordAccountState, INTERVAL},
     deferred::{DiscordHint, is_good},
-    download::MAX_DOWNLOAD_BYTES,
-    failure::{DiscordCase, DiscordError},
-    page::{self, CONTENT, DiscordPage},
+    facts::{CAPABILITIES, DiscordCase, DiscordError},
+    page::{self, DiscordPage},
     upload,
     wire::{DiscordMessage, id_at},
 };
@@ -22,8 +21,10 @@ use crate::{
     OutFile, ReplyTarget, SendError,
     clock::now,
     recovery::Recovery,
-    reply::{Capabilities, EditOutcome, FoundFile, MessageDraft, MessageHistory, PlatformMessages, Typing},
-    split::{Limit, Unit},
+    reply::{
+        Capabilities, EditOutcome, FoundFile, MessageDraft, MessageHistory, PlatformMessages, Typing,
+        UncertainFile,
+    },
     transport::{CallError, KeyedLock},
 };
 use kept::{DiscordDedupKey, DiscordIntent, DiscordMessageRef, DiscordReplyState, PostedMessage};
@@ -31,35 +32,35 @@ use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-/// Discord shows "typing…" for ten seconds, or until a message comes.
+/// Interval of the typing indicator. Discord shows it for ten seconds, or until a message arrives.
 const TYPING: Duration = Duration::from_secs(9);
-/// How long a nonce surely counts, in milliseconds; Discord says "a few minutes".
+/// How long a nonce is certainly valid, in milliseconds. Discord documents "a few minutes".
 const NONCE: i64 = 120_000;
 /// Maximum length of a nonce, in characters.
 const MAX_NONCE_CHARS: usize = 25;
-/// Clocks differ by less than this, in milliseconds.
+/// Maximum expected clock difference, in milliseconds.
 const SKEW: i64 = 120_000;
-/// Pages of a history that are looked through, of a hundred messages.
+/// Maximum number of history pages to search, of a hundred messages each.
 const PAGES: usize = 5;
 
 /// The messages of one reply.
 pub(super) struct DiscordMessages {
     state: Arc<DiscordAccountState>,
-    /// The channel or thread of the reply.
+    /// Location of the reply.
     place: ReplyLocation,
-    /// The message that is answered.
+    /// The message being replied to.
     answered: Option<String>,
-    /// Whether only one person and the bot are there.
+    /// Whether the chat contains only one user and the bot.
     private: bool,
     command: Option<InteractionReply>,
 }
 
-/// Place of a reply.
+/// Channel or thread of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ReplyLocation {
     chat: String,
     thread: Option<String>,
-    /// The thread's name, as long as it is not certain that it is there.
+    /// Name of the thread to begin, until the thread certainly exists.
     begins: Option<String>,
     /// Whether no thread could begin, so that the reply is in the channel.
     threadless: bool,
@@ -70,7 +71,7 @@ struct ReplyLocation {
 struct InteractionReply {
     token: String,
     at: i64,
-    /// Whether its place was taken, or is not there.
+    /// Whether "thinking…" was already replaced, or does not exist.
     used: bool,
 }
 
@@ -87,7 +88,7 @@ impl DiscordMessages {
         }
         let (chat, thread) = (target.address.chat.clone(), target.address.topic.clone());
         let place = ReplyLocation { chat, thread, begins, threadless: false };
-        // A command is no message that could be answered.
+        // A command is not a message that could be referenced.
         let answered = target.reply_to.clone().filter(|_| command.is_none());
         Self { state, place, answered, private: target.private, command }
     }
@@ -97,19 +98,19 @@ impl DiscordMessages {
         self.place.thread.as_deref().unwrap_or(&self.place.chat)
     }
 
-    /// Returns a message's channel; for a record with only the id, the channel where it would be.
+    /// Returns a message's channel; for a record with only an id, the reply's channel.
     fn channel_of<'a>(&'a self, sent: &'a DiscordMessageRef) -> &'a str {
         if sent.channel.is_empty() { self.channel() } else { &sent.channel }
     }
 
-    /// Returns the message that the first one visibly answers. None in a private chat, where it is obvious, and none
-    /// where a thread begins with the answered message.
+    /// Returns the message that the reply's first message references: none in a private chat, where it is obvious, and
+    /// none if the reply starts a thread from the message that it answers.
     fn reference(&self) -> Option<&str> {
         let answered = self.answered.as_deref().filter(|_| !self.private)?;
         (self.place.thread.as_deref() != Some(answered)).then_some(answered)
     }
 
-    /// Begins the thread, if it is to begin and is not known to be there.
+    /// Begins the thread, unless the reply needs none or it is known to exist.
     async fn begin_thread(&mut self) -> Result<(), DiscordError> {
         let (Some(name), Some(message)) = (self.place.begins.clone(), self.place.thread.clone()) else {
             return Ok(());
@@ -119,7 +120,7 @@ impl DiscordMessages {
         match self.state.call::<Value>(ApiRoute::Post, Method::POST, &path, &body).await {
             Ok(_) | Err(CallError::Special(DiscordCase::Done(_))) => self.place.begins = None,
             Err(error @ (CallError::Refused(_) | CallError::Gone(_))) => {
-                tracing::warn!(%error, "failed to begin thread; answering in the channel");
+                tracing::warn!(%error, "failed to start thread; answering in the channel");
                 self.threadless();
             }
             Err(error) => return Err(error),
@@ -131,7 +132,7 @@ impl DiscordMessages {
         self.place = ReplyLocation { thread: None, begins: None, threadless: true, ..self.place.clone() };
     }
 
-    /// Returns the token of the command whose place is still to be taken.
+    /// Returns the command's token if its "thinking…" can still be replaced.
     async fn open_command(&mut self) -> Option<String> {
         let command = self.command.clone().filter(|command| !command.used && is_good(command.at, now()))?;
         if self.state.deferred.ready(&command.token).await {
@@ -147,13 +148,13 @@ impl DiscordMessages {
         }
     }
 
-    /// Returns the path by which a command's answer is written.
+    /// Returns the API path of a command's answer.
     fn original<'a>(&'a self, token: &'a str) -> Option<[&'a str; 5]> {
         let me = self.state.me.get()?;
         Some(["webhooks", &me.application, token, "messages", "@original"])
     }
 
-    /// Shows a page in place of "thinking…". `None` where that is not there.
+    /// Replaces "thinking…" with a page. Returns `None` if it does not exist.
     async fn answer_command(&mut self, fields: &Value) -> Result<Option<DiscordMessageRef>, CallError> {
         let Some(token) = self.open_command().await else { return Ok(None) };
         self.state.me().await.map_err(DiscordError::before)?;
@@ -172,7 +173,7 @@ impl DiscordMessages {
         }
     }
 
-    /// Posts a message; without the reference to the answered message, if Discord refuses it.
+    /// Posts a message. Omits the reference to the message being replied to if Discord refuses it.
     async fn post_message(&self, fields: Value) -> Result<PostedMessage, DiscordError> {
         let path = ["channels", self.channel(), "messages"];
         self.state.pacer.spend(&self.channel().to_owned(), INTERVAL);
@@ -187,7 +188,7 @@ impl DiscordMessages {
         }
     }
 
-    /// Adds the nonce, by which a repetition makes one message, and the answered message.
+    /// Adds the nonce, which prevents duplicates, and the reference to the message being replied to.
     fn with_key(&self, mut fields: Value, key: &str, first: bool) -> Value {
         fields["nonce"] = nonce(key).into();
         fields["enforce_nonce"] = true.into();
@@ -203,21 +204,21 @@ impl DiscordMessages {
         DiscordMessageRef { id: made.id, channel, original: false }
     }
 
-    /// Returns whether a message could be the one that was perhaps sent.
+    /// Returns whether a message could be the one whose sending is uncertain.
     fn fits(&self, message: &DiscordMessage, first: bool, known: &HashSet<String>) -> bool {
         let me = self.state.me.get().map(|me| me.user.as_str());
         let own = message.author.as_ref().is_some_and(|author| Some(author.id.as_str()) == me);
         let answers =
             message.message_reference.as_ref().and_then(|reference| reference.message_id.as_deref());
         let wanted = self.reference().filter(|_| first);
-        // The answered message may have been deleted meanwhile, and files are looked for elsewhere.
+        // The message being replied to may have been deleted by now. Files are searched for separately.
         let place = answers == wanted || (answers.is_none() && message.referenced_message.is_none());
         let plain = matches!(message.kind, 0 | 19) || (first && self.took_place(message));
         let plain = plain && message.attachments.is_empty();
         own && plain && place && !known.contains(&message.id)
     }
 
-    /// Returns whether a message is the answer to a command, written in its place: "thinking…" has no words.
+    /// Returns whether a message is the answer that replaced "thinking…". The placeholder itself has no text.
     fn took_place(&self, message: &DiscordMessage) -> bool {
         self.command.is_some() && message.kind == 20 && !message.content.is_empty()
     }
@@ -232,18 +233,7 @@ impl PlatformMessages for DiscordMessages {
     type Ref = DiscordMessageRef;
     type DedupKey = DiscordDedupKey;
 
-    const CAPABILITIES: Capabilities = Capabilities {
-        platform: "Discord",
-        // Escapes count too; most texts have few.
-        text: Limit { unit: Unit::Chars, max: CONTENT - 100, columns: 48 },
-        max_upload_bytes: upload::MAX_UPLOAD_BYTES,
-        max_download_bytes: MAX_DOWNLOAD_BYTES,
-        edits: true,
-        deletes: true,
-        buttons: true,
-        // The nonce does it.
-        idempotent_send: true,
-    };
+    const CAPABILITIES: Capabilities = CAPABILITIES;
 
     fn page(&self, draft: &MessageDraft) -> DiscordPage {
         DiscordPage::new(draft)
@@ -280,7 +270,7 @@ impl PlatformMessages for DiscordMessages {
         }
         let answered = self.answered.as_deref().and_then(|id| id.parse().ok()).unwrap_or(0);
         let at = now();
-        // Messages newer than all seen ones, or at least than [`SKEW`] ago.
+        // The message will be newer than all messages seen so far. If none was seen, use the time `SKEW` ago.
         let after = self.state.newest().max(answered);
         let after = if after > 0 { after } else { id_at(at.saturating_sub(SKEW)) };
         Ok(DiscordDedupKey { at, after })
@@ -305,11 +295,11 @@ impl PlatformMessages for DiscordMessages {
                     self.posted(PostedMessage { id: message.id, channel_id: message.channel_id })
                 }))
             }
-            // The thread is not there yet: then nothing is. An earlier process may have begun it.
+            // The thread does not exist yet, so neither does the message.
             Err(CallError::Refused(_) | CallError::Gone(_)) if self.place.begins.is_some() => Ok(None),
-            // Where the history may not be read nothing is found, and at worst a message is there twice.
+            // Without access to the history nothing is found; at worst the message is sent twice.
             Err(CallError::Refused(why) | CallError::Gone(why)) => {
-                tracing::warn!(why, "failed to look for message that was perhaps sent");
+                tracing::warn!(why, "failed to look for a message that may have been sent");
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -336,7 +326,7 @@ impl PlatformMessages for DiscordMessages {
         if let Some(path) = token.and_then(|command| self.original(&command.token)) {
             match self.state.call::<PostedMessage>(ApiRoute::Edit, Method::PATCH, &path, &page.fields()).await
             {
-                // The token may have ended early: the message is an ordinary one.
+                // The token may have expired early: edit it as an ordinary message.
                 Err(CallError::Gone(_) | CallError::Auth(_) | CallError::Refused(_)) => {}
                 result => return Ok(result.map(|_| EditOutcome::Shown)?),
             }
@@ -352,18 +342,11 @@ impl PlatformMessages for DiscordMessages {
         Ok(())
     }
 
-    async fn find_file(
-        &mut self,
-        _key: &str,
-        since: i64,
-        _file: &OutFile,
-        size: u64,
-        history: &MessageHistory<'_>,
-    ) -> Result<FoundFile, SendError> {
-        self.look_for_file(since, size, history).await
+    async fn find_file(&mut self, lost: &UncertainFile<'_>) -> Result<FoundFile, SendError> {
+        self.look_for_file(lost.since, lost.size, lost.history).await
     }
 
-    /// Sends a file. One that comes alone takes the place of "thinking…".
+    /// Sends a file. If the reply has no text, the file replaces "thinking…".
     async fn upload(&mut self, key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
         if self.command.as_ref().is_some_and(|command| !command.used) {
             self.state.me().await.map_err(DiscordError::before)?;
@@ -372,9 +355,9 @@ impl PlatformMessages for DiscordMessages {
             && let Some(path) = self.original(&token)
         {
             let form = upload::form(file, page::quiet()).await?;
-            let told =
+            let response =
                 self.state.client.call_with_files(Method::PATCH, &path, form, upload::timeout(size)).await;
-            match self.state.record_rate_limits::<PostedMessage>(ApiRoute::Edit, "", told) {
+            match self.state.record_rate_limits::<PostedMessage>(ApiRoute::Edit, "", response) {
                 Ok(made) => {
                     self.used();
                     return Ok(made.id);
@@ -383,29 +366,30 @@ impl PlatformMessages for DiscordMessages {
                 Err(error) => return Err(error.into()),
             }
         }
-        // A thread without the file: that was certainly not sent.
+        // If the thread cannot begin, the file was certainly not sent.
         self.begin_thread().await.map_err(DiscordError::before)?;
         self.state.check_rate_limit(&[ApiRoute::Post], self.channel())?;
         let form = upload::form(file, self.with_key(page::quiet(), key, false)).await?;
         let path = ["channels", self.channel(), "messages"];
-        let told = self.state.client.call_with_files(Method::POST, &path, form, upload::timeout(size)).await;
-        let made: PostedMessage = self.state.record_rate_limits(ApiRoute::Post, self.channel(), told)?;
+        let response =
+            self.state.client.call_with_files(Method::POST, &path, form, upload::timeout(size)).await;
+        let made: PostedMessage = self.state.record_rate_limits(ApiRoute::Post, self.channel(), response)?;
         Ok(self.posted(made).id)
     }
 
     fn typing(&self) -> Option<Typing> {
-        // "thinking…" says as much.
+        // "thinking…" already shows activity.
         if self.command.as_ref().is_some_and(|command| !command.used) {
             return None;
         }
         let state = Arc::clone(&self.state);
-        let begun = self.place.thread.as_ref().filter(|_| self.place.begins.is_none());
-        let channel = begun.unwrap_or(&self.place.chat).clone();
+        let thread_channel = self.place.thread.as_ref().filter(|_| self.place.begins.is_none());
+        let channel = thread_channel.unwrap_or(&self.place.chat).clone();
         Some(Typing::start(TYPING, move || {
             let (state, channel) = (Arc::clone(&state), channel.clone());
             Box::pin(async move {
                 let path = ["channels", &channel, "typing"];
-                // The indicator is optional, and the channel's wait is kept in any case.
+                // The indicator is optional, and the channel's wait is recorded in any case.
                 if let Err(error) =
                     state.call::<Value>(ApiRoute::Sign, Method::POST, &path, &Value::Null).await
                 {
@@ -437,13 +421,13 @@ impl PlatformMessages for DiscordMessages {
     }
 }
 
-/// Returns the messages that a record knows.
+/// Returns the ids of all recorded messages.
 async fn known_ids(since: i64, history: &MessageHistory<'_>) -> Result<HashSet<String>, SendError> {
     let known_messages = history.known_messages(since).await?;
     Ok(known_messages.into_iter().map(|seen| seen.message).chain(history.own.iter().cloned()).collect())
 }
 
-/// Returns what Discord knows a repetition by.
+/// Returns the nonce that lets Discord recognise a repeated message.
 fn nonce(key: &str) -> String {
     key.chars().take(MAX_NONCE_CHARS).collect()
 }

@@ -1,23 +1,22 @@
 //! The content of one Discord message.
 
+use super::facts::CONTENT;
 use crate::{Choice, render::discord::markdown, reply::MessageDraft};
 use serde_json::{Value, json};
 
 /// Maximum length of a button's action and of its label, in characters.
 const ACTION: usize = 100;
 const LABEL: usize = 80;
-/// Buttons in a row, and rows.
+/// Maximum number of buttons in a row, and of rows.
 const ROW: usize = 5;
 const ROWS: usize = 5;
-/// Links make no previews: the author of an address would learn that it was read.
+/// Message flag that suppresses link previews: a preview would reveal to a link's author that it was read.
 const SUPPRESS_EMBEDS: u64 = 1 << 2;
-/// The most characters of a message.
-pub(super) const CONTENT: usize = 2000;
 
 /// Content of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DiscordPage {
-    /// As Discord's Markdown.
+    /// The text, as Discord's Markdown.
     pub(super) content: String,
     pub(super) buttons: Vec<Choice>,
 }
@@ -31,7 +30,7 @@ impl DiscordPage {
         self.content.chars().count() > CONTENT
     }
 
-    /// Returns the fields of a message that shows this page and pings no person.
+    /// Returns the fields of a message that shows this page and pings no user.
     pub(super) fn fields(&self) -> Value {
         let mut fields = quiet();
         fields["content"] = self.content.as_str().into();
@@ -51,17 +50,17 @@ impl DiscordPage {
     }
 }
 
-/// Returns the fields that every message of ours has: no previews and no pings.
+/// Returns the fields common to all of the bot's messages: no previews and no pings.
 pub(super) fn quiet() -> Value {
     json!({"allowed_mentions": {"parse": [], "replied_user": false}, "flags": SUPPRESS_EMBEDS})
 }
 
-/// Gray, and red for choices that end something.
+/// Returns the button style: gray, or red for choices that end something.
 fn style(choice: &Choice) -> u8 {
     if choice.action == "/stop" { 4 } else { 2 }
 }
 
-/// Returns the buttons that Discord takes: none without a label, none twice.
+/// Returns the buttons that Discord accepts: each with a label, and no duplicates.
 fn fitting(choices: &[Choice]) -> Vec<Choice> {
     let mut fitting: Vec<Choice> = Vec::new();
     for choice in choices.iter().take(ROW * ROWS) {
@@ -69,7 +68,7 @@ fn fitting(choices: &[Choice]) -> Vec<Choice> {
         if fits && !fitting.iter().any(|other| other.action == choice.action) {
             fitting.push(choice.clone());
         } else {
-            tracing::warn!(label = choice.label, "dropped button: Discord does not take it");
+            tracing::warn!(label = choice.label, "dropped button: Discord does not accept it");
         }
     }
     fitting
@@ -81,7 +80,7 @@ mod tests {
     use crate::render::parse;
 
     #[test]
-    fn a_page_is_written_like_this() {
+    fn a_page_becomes_these_fields() {
         let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
         let long = choice("Long", &"x".repeat(101));
         let choices = vec![choice("Stop", "/stop"), long, choice("Again", "/stop"), choice(" ", "/new")];
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn many_buttons_stand_in_rows() {
+    fn buttons_are_split_into_rows() {
         let choices =
             (0..30).map(|n| Choice { label: format!("{n}"), action: format!("/mode {n}") }).collect();
         let page =
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_count() {
+    fn escapes_count_towards_the_limit() {
         let page = |text: &str| {
             DiscordPage::new(&MessageDraft {
                 rich: crate::render::Rich::plain(text),

@@ -1,29 +1,27 @@
-//! Permissions of people: whether a person may read a channel. Computed as in Discord's documentation, from the
-//! server's roles, those of the person, and the channel's overwrites.
+//! Computes whether a user may read a channel, as documented by Discord: from the server's roles, the user's roles, and
+//! the channel's overwrites.
 
 use super::{
     account_state::{ApiRoute, DiscordAccountState},
-    failure::DiscordError,
+    facts::{ADMINISTRATOR, DiscordError},
     wire::{GuildAccess, MemberRoles, Overwrite, ReadableChannel},
 };
 use pudu_net::reqwest::Method;
 use serde_json::Value;
 
-/// All permissions.
-const ADMINISTRATOR: u64 = 1 << 3;
 const VIEW_CHANNEL: u64 = 1 << 10;
 const READ_MESSAGE_HISTORY: u64 = 1 << 16;
-/// Both are needed to read older messages of a channel.
+/// Permissions needed to read older messages of a channel.
 const READS: u64 = VIEW_CHANNEL | READ_MESSAGE_HISTORY;
-/// Threads: of announcements and public. They have the permissions of their channel.
+/// Channel types of announcement threads and public threads. They have the permissions of their channel.
 const OPEN_THREADS: [u64; 2] = [10, 11];
-/// A private thread, whose members are known only from the thread itself.
+/// Channel type of private threads. Only the thread itself knows its members.
 const PRIVATE_THREAD: u64 = 12;
 
-/// Returns the server of a channel if a person may read that channel, and `None` if not.
+/// Returns the server of a channel if a user may read that channel, otherwise `None`.
 ///
 /// # Errors
-/// When Discord does not say.
+/// If Discord does not answer, or refuses.
 pub(super) async fn may_read(
     state: &DiscordAccountState,
     channel: &str,
@@ -79,7 +77,7 @@ fn permissions(
     [everybody, by_role, by_person].into_iter().fold(base, |all, (allow, deny)| (all & !deny) | allow)
 }
 
-/// Reads a bit set, written in decimal digits. One that cannot be read allows nothing.
+/// Parses a bit set written in decimal digits. An invalid one allows nothing.
 fn bits(set: &str) -> u64 {
     set.parse().unwrap_or(0)
 }
@@ -90,7 +88,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_channel_is_read_by_those_who_may() {
+    fn permissions_determine_who_may_read_a_channel() {
         let (view, read, both) = (VIEW_CHANNEL, READ_MESSAGE_HISTORY, READS);
         let check = |everybody: u64, staff: u64, roles: &[&str], overwrites: Value, may: bool| {
             let access = json!({"owner_id": "9", "roles": [

@@ -1,4 +1,4 @@
-//! Keeps the messages that wait until their place is known, as soon as Discord can be asked.
+//! Stores messages whose channel could not be looked up on arrival, as soon as Discord answers again.
 
 use super::{
     account_state::ApiRoute,
@@ -13,13 +13,13 @@ use pudu_net::reqwest::Method;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Delay before the places of waiting messages are looked up again.
+/// Delay before the channels of waiting messages are looked up again.
 const ASK_INTERVAL: Duration = Duration::from_secs(5);
-/// Number of channels whose messages are looked up at once.
+/// Maximum number of channels looked up concurrently.
 const CHANNELS_AT_ONCE: usize = 8;
 
 impl DiscordEventHandler {
-    /// Keeps the waiting messages, as soon as their places can be looked up. Never ends.
+    /// Stores the waiting messages as soon as their channels can be looked up. Never returns.
     pub(super) async fn place_later(&self, sink: &dyn EventSink) {
         let mut backoff = Backoff::new();
         loop {
@@ -34,35 +34,35 @@ impl DiscordEventHandler {
         }
     }
 
-    /// Keeps the messages that wait in one channel, in order.
+    /// Stores the waiting messages of one channel, in order.
     async fn place_all(&self, waiting: Vec<Waiting>, sink: &dyn EventSink) {
-        for (named, heard) in waiting {
+        for (named, received) in waiting {
             let UnplacedMessage { id, channel, .. } = &named;
             if id_time(id).is_none_or(|at| at < now() - MAX_ANSWER_AGE) {
                 tracing::warn!(
                     message = id,
                     channel,
-                    "dropped message: its place could not be asked for in time"
+                    "dropped message: its channel could not be looked up in time"
                 );
-            } else if let Err(error) = self.place_one(&named, heard, sink).await {
-                tracing::debug!(message = id, channel, %error, "message waits on for its place");
+            } else if let Err(error) = self.place_one(&named, received, sink).await {
+                tracing::debug!(message = id, channel, %error, "message still waits for its channel to be looked up");
                 return;
             }
             self.unplaced.remove(id);
         }
     }
 
-    /// Keeps a waiting message. The words are read again if a previous process received them.
+    /// Stores a waiting message. Its content is fetched again if a previous process received it.
     async fn place_one(
         &self,
         named: &UnplacedMessage,
-        heard: Option<DiscordMessage>,
+        received: Option<DiscordMessage>,
         sink: &dyn EventSink,
     ) -> Result<(), DiscordIntakeError> {
         let UnplacedMessage { id, channel, guild } = named;
         let me = self.state.me().await?;
         let place = self.place_by(channel, guild.as_deref(), Box::pin(self.fetch_channel(channel))).await?;
-        let message = match heard {
+        let message = match received {
             Some(message) => message,
             None => {
                 let path = ["channels", channel, "messages", id];
@@ -73,7 +73,7 @@ impl DiscordEventHandler {
                             message = id,
                             channel,
                             why,
-                            "dropped message: it cannot be read any more"
+                            "dropped message: it can no longer be read"
                         );
                         return Ok(());
                     }

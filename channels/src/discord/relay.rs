@@ -1,4 +1,4 @@
-//! Relay to Discord's gateway through a proxy. twilight does not support proxies: it connects to the relay.
+//! Relay to Discord's gateway through a proxy. twilight does not support proxies, so it connects to the relay.
 
 use pudu_net::proxy::{ProxySettings, secure};
 use std::{
@@ -13,7 +13,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
-/// Maximum size of the request that opens a WebSocket, in bytes.
+/// Maximum size of the WebSocket handshake request, in bytes.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 /// Host that a relay connects to.
@@ -25,16 +25,16 @@ struct RelayTarget {
     named: String,
 }
 
-/// Passes one connection on. It ends when it is dropped.
+/// Forwards one connection until the relay is dropped.
 pub(super) struct Relay {
-    /// Address for twilight.
+    /// URL for twilight.
     pub(super) url: String,
     failure: Arc<OnceLock<String>>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Relay {
-    /// Makes a way to the host of `url`; `None` if that is reached directly.
+    /// Opens a relay to the host of `url`; `None` if no proxy is configured for it.
     pub(super) async fn open(rules: ProxySettings, url: &Url) -> io::Result<Option<Self>> {
         let to = url.host_str().map(str::to_owned).zip(url.port_or_known_default());
         let Some((host, port)) = to else { return Ok(None) };
@@ -52,7 +52,7 @@ impl Relay {
         let task = tokio::spawn(async move {
             let Ok((mut client, _)) = listener.accept().await else { return };
             drop(listener);
-            // The reason is there before the client sees the end.
+            // The reason is set before the client sees the connection end.
             if let Err(error) = pass(&mut client, &rules, &to).await {
                 failed.set(error.to_string()).ok();
             }
@@ -60,7 +60,7 @@ impl Relay {
         Ok(Some(Self { url: own, failure, _task: AbortOnDropHandle::new(task) }))
     }
 
-    /// Returns why the connection did not come about, or why it ended.
+    /// Returns why the connection failed, if it did.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
     }
@@ -77,18 +77,18 @@ async fn pass(client: &mut TcpStream, rules: &ProxySettings, to: &RelayTarget) -
     Ok(())
 }
 
-/// Reads the request that opens the WebSocket. Nothing follows it before it is answered.
+/// Reads the WebSocket handshake request. The client sends nothing more before the response.
 async fn head(client: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         if client.read_buf(&mut head).await? == 0 || head.len() > MAX_HEAD_BYTES {
-            return Err(io::Error::other("the request for a WebSocket is cut or too long"));
+            return Err(io::Error::other("the WebSocket request is truncated or too long"));
         }
     }
     String::from_utf8(head).map_err(io::Error::other)
 }
 
-/// Names the real host in a request.
+/// Sets the real host in a request.
 fn for_host(head: &str, host: &str) -> String {
     let line = |line: &str| match line.split_once(':') {
         Some((name, _)) if name.eq_ignore_ascii_case("host") => format!("{name}: {host}"),
@@ -122,7 +122,7 @@ mod tests {
         let (address, _) = relay.url.strip_prefix("ws://").and_then(|rest| rest.split_once('/')).unwrap();
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-        assert_eq!(client.read(&mut [0; 8]).await.unwrap_or_default(), 0, "it is closed");
+        assert_eq!(client.read(&mut [0; 8]).await.unwrap_or_default(), 0, "the relay is closed");
         assert!(
             relay.failure().is_some_and(|why| why.contains("the proxy http://127.0.0.1:1: ")),
             "{:?}",

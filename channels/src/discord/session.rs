@@ -1,36 +1,37 @@
-//! The gateway's session as it is kept in the store, so that it is resumed after any restart: Discord keeps events for
-//! some minutes, and sends them only to a client that names the session and its last event.
+//! The gateway session as it is stored, so that it can be resumed after a restart: Discord keeps events for some
+//! minutes, and sends them only to a client that presents the session and its last event.
 
 use super::{account_state::DiscordIdentity, unplaced::UnplacedMessage};
 use crate::Address;
 use crate::{
-    AcceptError, Accepted, BoxFuture, EventSink, Inbound, KnownMessage, ReplyStoreError, StreamPosition,
+    AcceptError, Accepted, BoxFuture, EventSink, FormAccess, Inbound, KnownMessage, ReplyStoreError,
+    StreamPosition,
 };
 use serde::{Deserialize, Serialize};
 
-/// A session of the gateway, up to the last event that was kept. Stored: a change must read the old.
+/// A gateway session, up to the last stored event. Stored: later versions must still read this format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct GatewaySession {
     pub(super) id: String,
-    /// The number of the last event that was kept.
+    /// Sequence number of the last stored event.
     pub(super) seq: u64,
-    /// The address for resuming the session; `None` when Discord gave none.
+    /// URL for resuming the session; `None` if there is no valid one.
     pub(super) url: Option<String>,
-    /// The bot's identity: only a new session contains it.
+    /// Identity of the bot. Discord sends it only in a new session.
     pub(super) me: DiscordIdentity,
-    /// Whether the history is still to be read for messages missed before the session.
+    /// Whether the history has yet to be read for messages missed before the session.
     #[serde(default)]
     pub(super) behind: bool,
-    /// Up to when everything was heard, in milliseconds since 1970.
+    /// Time up to which all messages were received, in milliseconds since 1970.
     #[serde(default)]
     pub(super) heard: i64,
-    /// Messages received before then that were not kept: their places could not be looked up.
+    /// Messages received but not stored, because their channels could not be looked up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) unplaced: Vec<UnplacedMessage>,
 }
 
 impl GatewaySession {
-    /// Writes it down.
+    /// Serializes the session.
     pub(super) fn position(&self) -> Option<StreamPosition> {
         serde_json::to_string(self).map(StreamPosition).ok()
     }
@@ -43,10 +44,10 @@ impl GatewaySession {
     }
 }
 
-/// An event sink that stores with an event that the session continues after it.
+/// An event sink that stores the session's position together with each event.
 pub(super) struct Behind<'a> {
     pub(super) sink: &'a dyn EventSink,
-    /// The session with the number of this event.
+    /// The session, at the sequence number of this event.
     pub(super) session: GatewaySession,
 }
 
@@ -73,6 +74,10 @@ impl EventSink for Behind<'_> {
     ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         self.sink.is_in_conversation(address, message)
     }
+
+    fn form<'a>(&'a self, inbound: &'a Inbound) -> BoxFuture<'a, Result<FormAccess, ReplyStoreError>> {
+        self.sink.form(inbound)
+    }
 }
 
 #[cfg(test)]
@@ -80,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_session_is_stored_like_this() {
+    fn the_format_of_sessions_is_stable() {
         let me = DiscordIdentity { user: "7".into(), application: "8".into(), name: "pudu".into() };
         let session = GatewaySession {
             id: "a".into(),

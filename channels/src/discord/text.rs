@@ -1,17 +1,17 @@
-//! Parsing of people's messages: names in place of numbers, and whether the bot is meant.
+//! Parses the text of messages: replaces ids with names, and detects mentions of the bot.
 
 use super::{guild_cache::GuildCache, wire::DiscordUser};
 
-/// A text, read.
+/// A parsed text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DiscordText {
-    /// The words; the bot's own mention is not among them.
+    /// The text, without mentions of the bot.
     pub(super) text: String,
     /// Whether the bot is mentioned.
     pub(super) named: bool,
 }
 
-/// Reads a text. `me` is the bot's user, `people` those that Discord says are mentioned.
+/// Parses a text. `me` is the bot's user, `people` are the mentioned users according to Discord.
 pub(super) fn parse_text(
     content: &str,
     me: &str,
@@ -22,11 +22,12 @@ pub(super) fn parse_text(
     let mut rest = content;
     while let Some((before, tag)) = rest.split_once('<') {
         words.text.push_str(before);
-        let told = tag.split_once('>').map(|(inside, after)| (resolve(inside, me, people, places), after));
-        match told {
+        let resolved =
+            tag.split_once('>').map(|(inside, after)| (resolve(inside, me, people, places), after));
+        match resolved {
             Some((Some(Meant::Bot), after)) => {
                 words.named = true;
-                // Without the mention two spaces would be left.
+                // Removing the mention must not leave two spaces.
                 let after = if words.text.is_empty() || words.text.ends_with(char::is_whitespace) {
                     after.strip_prefix(' ').unwrap_or(after)
                 } else {
@@ -54,7 +55,7 @@ enum Meant {
     Other(String),
 }
 
-/// Reads the content of angle brackets; `None` if it is ordinary text.
+/// Resolves the content of angle brackets; `None` if it is ordinary text.
 fn resolve(inside: &str, me: &str, people: &[DiscordUser], places: &GuildCache) -> Option<Meant> {
     let digits = |id: &str| !id.is_empty() && id.len() <= 20 && id.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(id) = inside.strip_prefix("@&").filter(|id| digits(id)) {
@@ -86,7 +87,7 @@ fn resolve(inside: &str, me: &str, people: &[DiscordUser], places: &GuildCache) 
     }
 }
 
-/// Returns the name that people see.
+/// Returns a user's display name.
 pub(super) fn name(person: &DiscordUser) -> &str {
     let nick = person.member.as_ref().and_then(|member| member.nick.as_deref());
     nick.or(person.global_name.as_deref()).unwrap_or(&person.username)
@@ -98,7 +99,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn numbers_become_names_and_the_bot_is_heard() {
+    fn ids_become_names_and_mentions_of_the_bot_are_detected() {
         let places = GuildCache::default();
         let guild = json!({
             "id": "1", "channels": [{"id": "2", "type": 0, "name": "team"}],

@@ -1,7 +1,7 @@
-//! Messages that are perhaps for the bot, and whose places cannot be looked up now.
+//! Messages that may be for the bot but whose channels cannot be looked up at the moment.
 //!
-//! The stored session names them, so that no death of the process loses one. Their words are not stored, because
-//! they may be for others: the next process reads them from the channel.
+//! The stored session contains their ids, so that a crash loses none. Their text is not stored, because they may be for
+//! others: the next process fetches them from the channel.
 
 use super::wire::DiscordMessage;
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// Maximum number of waiting messages; beyond it the oldest is dropped. The stored session grows by some 80 bytes for
-/// each.
+/// Maximum number of waiting messages; beyond it the oldest is dropped. The stored session grows by about 80 bytes per
+/// message.
 const MAX_UNPLACED_MESSAGES: usize = 128;
 
-/// Locates a message whose place is unknown. Stored: a change must read the old.
+/// Location of a waiting message. Stored: later versions must still read this format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UnplacedMessage {
     pub(super) id: String,
@@ -23,10 +23,10 @@ pub(super) struct UnplacedMessage {
     pub(super) guild: Option<String>,
 }
 
-/// A waiting message, with its words if this process received them.
+/// A waiting message, with its content if this process received it.
 pub(super) type Waiting = (UnplacedMessage, Option<DiscordMessage>);
 
-/// The messages that wait, in the order in which they came.
+/// The waiting messages, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Unplaced {
     waiting: Mutex<VecDeque<Waiting>>,
@@ -34,14 +34,14 @@ pub(super) struct Unplaced {
 }
 
 impl Unplaced {
-    /// A message waits from now on.
+    /// Adds a message.
     pub(super) fn add(&self, message: DiscordMessage) {
         let DiscordMessage { id, channel_id, guild_id, .. } = &message;
         let named = UnplacedMessage { id: id.clone(), channel: channel_id.clone(), guild: guild_id.clone() };
         self.push((named, Some(message)));
     }
 
-    /// Messages wait that a process before this one named.
+    /// Adds messages recorded by a previous process.
     pub(super) fn restore(&self, named: Vec<UnplacedMessage>) {
         named.into_iter().for_each(|named| self.push((named, None)));
     }
@@ -54,13 +54,17 @@ impl Unplaced {
         if waiting.len() >= MAX_UNPLACED_MESSAGES
             && let Some((UnplacedMessage { id, channel, .. }, _)) = waiting.pop_front()
         {
-            tracing::warn!(message = id, channel, "dropped message: too many wait for their place");
+            tracing::warn!(
+                message = id,
+                channel,
+                "dropped message: too many messages wait for the look-up of their channel"
+            );
         }
         waiting.push_back(message);
         self.added.notify_one();
     }
 
-    /// A message does not wait any more.
+    /// Removes a message.
     pub(super) fn remove(&self, id: &str) {
         self.lock().retain(|(named, _)| named.id != id);
     }
@@ -74,19 +78,19 @@ impl Unplaced {
         self.lock().is_empty()
     }
 
-    /// Waits until a message waits.
+    /// Waits until there is a message.
     pub(super) async fn some(&self) {
         while self.is_empty() {
             self.added.notified().await;
         }
     }
 
-    /// Returns whether a message still waits: it may be deleted meanwhile.
+    /// Returns whether a message still waits. It may have been deleted since.
     pub(super) fn contains(&self, id: &str) -> bool {
         self.lock().iter().any(|(named, _)| named.id == id)
     }
 
-    /// Returns which messages wait, as the session names them.
+    /// Returns the locations of the waiting messages, for the stored session.
     pub(super) fn named(&self) -> Vec<UnplacedMessage> {
         self.lock().iter().map(|(named, _)| named.clone()).collect()
     }
@@ -114,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_wait_at_most_and_each_once() {
+    fn waiting_messages_are_limited_and_unique() {
         let unplaced = Unplaced::default();
         for id in 0..=MAX_UNPLACED_MESSAGES {
             unplaced.add(message(id, if id % 2 == 0 { "even" } else { "odd" }));

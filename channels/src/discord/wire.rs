@@ -1,402 +1,290 @@
-//! The used fields of Discord's objects; all are optional.
+//! Discord's objects, as far as pudu reads them. All fields are optional.
 
-use crate::lenient::{each, lenient};
-use serde::Deserialize;
+use crate::lenient::payloads;
 use serde_json::Value;
 
-/// A frame of the gateway. The data is read later, for itself: one that is strange harms no other.
-#[derive(Debug, Deserialize)]
-pub(super) struct GatewayFrame {
-    pub(super) op: u64,
-    #[serde(default)]
-    pub(super) s: Option<u64>,
-    #[serde(default)]
-    pub(super) t: Option<String>,
-    #[serde(default)]
-    pub(super) d: Value,
+payloads! {
+    /// A frame of the gateway. Its data is decoded separately, so that invalid data affects no other event.
+    pub(super) struct GatewayFrame {
+        exact op: u64,
+        #[serde(default)]
+        exact s: Option<u64>,
+        #[serde(default)]
+        exact t: Option<String>,
+        #[serde(default)]
+        exact d: Value,
+    }
+
+    /// `READY`
+    pub(super) struct Ready {
+        exact session_id: String,
+        resume_gateway_url: String,
+        exact user: DiscordUser,
+        application: Option<Application>,
+        guilds: Vec<Value>,
+    }
+
+    /// The gateway's URL, and the number of sessions that may still begin.
+    pub(super) struct GatewayInfo {
+        exact url: String,
+        session_start_limit: Option<SessionStartLimit>,
+    }
+
+    pub(super) struct SessionStartLimit {
+        exact remaining: u64,
+        total: u64,
+        /// In milliseconds.
+        exact reset_after: u64,
+    }
+
+    /// The bot's application.
+    pub(super) struct Application {
+        id: String,
+        flags: u64,
+    }
+
+    /// A user or a bot.
+    pub(super) struct DiscordUser {
+        exact id: String,
+        username: String,
+        global_name: Option<String>,
+        bot: bool,
+        /// The user's membership of this server. Present only in lists of mentioned users.
+        member: Option<Member>,
+    }
+
+    /// Membership of a user in a server.
+    pub(super) struct Member {
+        nick: Option<String>,
+        user: Option<Box<DiscordUser>>,
+    }
+
+    /// A message.
+    pub(super) struct DiscordMessage {
+        exact id: String,
+        exact channel_id: String,
+        guild_id: Option<String>,
+        author: Option<DiscordUser>,
+        member: Option<Member>,
+        content: String,
+        edited_timestamp: Option<String>,
+        mentions: Vec<DiscordUser>,
+        mention_roles: Vec<String>,
+        attachments: Vec<DiscordAttachment>,
+        sticker_items: Vec<Sticker>,
+        #[serde(rename = "type")]
+        kind: u64,
+        webhook_id: Option<String>,
+        application_id: Option<String>,
+        message_reference: Option<Reference>,
+        referenced_message: Option<Box<DiscordMessage>>,
+        message_snapshots: Vec<Snapshot>,
+        embeds: Vec<Embed>,
+        components: Vec<Value>,
+        poll: Option<DiscordPoll>,
+    }
+
+    /// A preview of a page, or a card of a bot.
+    pub(super) struct Embed {
+        title: String,
+        url: String,
+        description: String,
+        fields: Vec<EmbedField>,
+        author: EmbedName,
+        provider: EmbedName,
+        footer: EmbedText,
+        image: EmbedImage,
+    }
+
+    pub(super) struct EmbedField {
+        name: String,
+        value: String,
+    }
+
+    pub(super) struct EmbedName {
+        name: String,
+    }
+
+    /// A text of an embed or a poll.
+    pub(super) struct EmbedText {
+        text: String,
+    }
+
+    pub(super) struct EmbedImage {
+        url: String,
+    }
+
+    /// A poll.
+    pub(super) struct DiscordPoll {
+        question: EmbedText,
+        answers: Vec<PollAnswer>,
+        results: PollResults,
+    }
+
+    pub(super) struct PollAnswer {
+        answer_id: u64,
+        poll_media: EmbedText,
+    }
+
+    pub(super) struct PollResults {
+        answer_counts: Vec<AnswerCount>,
+    }
+
+    pub(super) struct AnswerCount {
+        id: u64,
+        count: u64,
+    }
+
+    /// The fields of a channel that determine who may read it.
+    pub(super) struct ReadableChannel {
+        #[serde(rename = "type")]
+        kind: u64,
+        guild_id: Option<String>,
+        parent_id: Option<String>,
+        /// Strict: an unreadable overwrite might deny access.
+        #[serde(default)]
+        exact permission_overwrites: Vec<Overwrite>,
+    }
+
+    /// Permission overwrite for a role or a user in one channel. Bit sets, in decimal digits.
+    pub(super) struct Overwrite {
+        exact id: String,
+        allow: String,
+        deny: String,
+    }
+
+    /// Roles of a user in a server.
+    pub(super) struct MemberRoles {
+        roles: Vec<String>,
+    }
+
+    /// Owner and roles of a server.
+    pub(super) struct GuildAccess {
+        owner_id: String,
+        roles: Vec<RolePermissions>,
+    }
+
+    /// Permissions of a role: a bit set, in decimal digits.
+    pub(super) struct RolePermissions {
+        exact id: String,
+        permissions: String,
+    }
+
+    /// Reference to a message that this one answers (type 0) or forwards (type 1).
+    pub(super) struct Reference {
+        #[serde(rename = "type")]
+        kind: u64,
+        message_id: Option<String>,
+        channel_id: Option<String>,
+    }
+
+    /// A forwarded message.
+    pub(super) struct Snapshot {
+        message: Passed,
+    }
+
+    /// Content of a forwarded message.
+    pub(super) struct Passed {
+        content: String,
+        attachments: Vec<DiscordAttachment>,
+        mentions: Vec<DiscordUser>,
+        embeds: Vec<Embed>,
+        sticker_items: Vec<Sticker>,
+        components: Vec<Value>,
+    }
+
+    /// A file.
+    pub(super) struct DiscordAttachment {
+        exact id: String,
+        filename: String,
+        size: Option<u64>,
+        url: String,
+    }
+
+    /// A sticker. Only its name is readable.
+    pub(super) struct Sticker {
+        name: String,
+    }
+
+    /// One or more deleted messages.
+    pub(super) struct Deleted {
+        id: Option<String>,
+        ids: Vec<String>,
+    }
+
+    /// A server.
+    pub(super) struct Guild {
+        exact id: String,
+        channels: Vec<ChannelInfo>,
+        threads: Vec<ChannelInfo>,
+        roles: Vec<DiscordRole>,
+    }
+
+    /// A channel or a thread.
+    pub(super) struct ChannelInfo {
+        exact id: String,
+        #[serde(rename = "type")]
+        kind: u64,
+        guild_id: Option<String>,
+        name: String,
+        parent_id: Option<String>,
+        owner_id: Option<String>,
+        last_message_id: Option<String>,
+    }
+
+    /// A role.
+    pub(super) struct DiscordRole {
+        exact id: String,
+        name: String,
+        tags: Option<Tags>,
+    }
+
+    /// Owner of a role.
+    pub(super) struct Tags {
+        bot_id: Option<String>,
+    }
+
+    /// A pressed button (type 3), an invoked command (type 2) or a submitted modal (type 5).
+    pub(super) struct Interaction {
+        exact id: String,
+        #[serde(rename = "type")]
+        kind: u64,
+        token: String,
+        channel_id: Option<String>,
+        guild_id: Option<String>,
+        user: Option<DiscordUser>,
+        member: Option<Member>,
+        message: Option<DiscordMessage>,
+        data: Chosen,
+        /// Language of the user's app.
+        locale: Option<String>,
+    }
+
+    /// Data of a pressed button, an invoked command or a submitted modal.
+    pub(super) struct Chosen {
+        name: String,
+        custom_id: String,
+        options: Vec<CommandOption>,
+        /// The labelled inputs of a modal.
+        components: Vec<Value>,
+    }
+
+    /// Argument of an invoked command.
+    pub(super) struct CommandOption {
+        value: Value,
+    }
 }
 
-/// `READY`
-#[derive(Debug, Deserialize)]
-pub(super) struct Ready {
-    pub(super) session_id: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) resume_gateway_url: String,
-    pub(super) user: DiscordUser,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) application: Option<Application>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) guilds: Vec<Value>,
-}
-
-/// The application, as far as Discord describes it.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Application {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) id: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) flags: u64,
-}
-
-/// A person or a bot.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct DiscordUser {
-    pub(super) id: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) username: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) global_name: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) bot: bool,
-    /// In the list of those who are mentioned: how they are called on this server.
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) member: Option<Member>,
-}
-
-/// A person on a server.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Member {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) nick: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) user: Option<Box<DiscordUser>>,
-}
-
-/// A message.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct DiscordMessage {
-    pub(super) id: String,
-    pub(super) channel_id: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) guild_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) author: Option<DiscordUser>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) member: Option<Member>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) content: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) edited_timestamp: Option<String>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) mentions: Vec<DiscordUser>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) mention_roles: Vec<String>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) attachments: Vec<DiscordAttachment>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) sticker_items: Vec<Sticker>,
-    #[serde(default, rename = "type", deserialize_with = "lenient")]
-    pub(super) kind: u64,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) webhook_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) application_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) message_reference: Option<Reference>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) referenced_message: Option<Box<DiscordMessage>>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) message_snapshots: Vec<Snapshot>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) embeds: Vec<Embed>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) components: Vec<Value>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) poll: Option<DiscordPoll>,
-}
-
-/// A preview of a page, or a card of a bot.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Embed {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) title: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) url: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) description: String,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) fields: Vec<EmbedField>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) author: EmbedName,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) provider: EmbedName,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) footer: EmbedText,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) image: EmbedImage,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct EmbedField {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) name: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) value: String,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct EmbedName {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) name: String,
-}
-
-/// A text of an embed or a poll.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct EmbedText {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) text: String,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct EmbedImage {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) url: String,
-}
-
-/// A poll.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct DiscordPoll {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) question: EmbedText,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) answers: Vec<PollAnswer>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) results: PollResults,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct PollAnswer {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) answer_id: u64,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) poll_media: EmbedText,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct PollResults {
-    #[serde(default, deserialize_with = "each")]
-    pub(super) answer_counts: Vec<AnswerCount>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct AnswerCount {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) id: u64,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) count: u64,
-}
-
-/// The parts of a channel by which it is known who may read it.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct ReadableChannel {
-    #[serde(default, rename = "type", deserialize_with = "lenient")]
-    pub(super) kind: u64,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) guild_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) parent_id: Option<String>,
-    /// Strict: an overwrite that cannot be read may be one that forbids.
-    #[serde(default)]
-    pub(super) permission_overwrites: Vec<Overwrite>,
-}
-
-/// Change of the permissions of a role or a person in one channel: sets of bits in decimal digits.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Overwrite {
-    pub(super) id: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) allow: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) deny: String,
-}
-
-/// The roles of a person on a server.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct MemberRoles {
-    #[serde(default, deserialize_with = "each")]
-    pub(super) roles: Vec<String>,
-}
-
-/// Owner and roles of a server.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct GuildAccess {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) owner_id: String,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) roles: Vec<RolePermissions>,
-}
-
-/// The permissions of a role: a set of bits in decimal digits.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct RolePermissions {
-    pub(super) id: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) permissions: String,
-}
-
-/// Reference to a message that this one answers (type 0) or forwards (type 1).
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Reference {
-    #[serde(default, rename = "type", deserialize_with = "lenient")]
-    pub(super) kind: u64,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) message_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) channel_id: Option<String>,
-}
-
-/// A message that is passed on.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Snapshot {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) message: Passed,
-}
-
-/// Content of a forwarded message.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Passed {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) content: String,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) attachments: Vec<DiscordAttachment>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) mentions: Vec<DiscordUser>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) embeds: Vec<Embed>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) sticker_items: Vec<Sticker>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) components: Vec<Value>,
-}
-
-/// A file.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct DiscordAttachment {
-    pub(super) id: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) filename: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) size: Option<u64>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) url: String,
-}
-
-/// A sticker, which has only a name to read.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Sticker {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) name: String,
-}
-
-/// A message that was taken back.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Deleted {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) id: Option<String>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) ids: Vec<String>,
-}
-
-/// A server.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Guild {
-    pub(super) id: String,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) channels: Vec<ChannelInfo>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) threads: Vec<ChannelInfo>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) roles: Vec<DiscordRole>,
-}
-
-/// A channel or a thread.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct ChannelInfo {
-    pub(super) id: String,
-    #[serde(default, rename = "type", deserialize_with = "lenient")]
-    pub(super) kind: u64,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) guild_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) name: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) parent_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) owner_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) last_message_id: Option<String>,
-}
-
-/// A role.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct DiscordRole {
-    pub(super) id: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) name: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) tags: Option<Tags>,
-}
-
-/// Owner of a role.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Tags {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) bot_id: Option<String>,
-}
-
-/// A button that was pressed (type 3) or a command that was taken (type 2).
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Interaction {
-    pub(super) id: String,
-    #[serde(default, rename = "type", deserialize_with = "lenient")]
-    pub(super) kind: u64,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) token: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) channel_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) guild_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) user: Option<DiscordUser>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) member: Option<Member>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) message: Option<DiscordMessage>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) data: Chosen,
-    /// The language of the person's app.
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) locale: Option<String>,
-}
-
-/// Data of a pressed button or an invoked command.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Chosen {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) name: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) custom_id: String,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) options: Vec<CommandOption>,
-}
-
-/// Value that was typed behind a command.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct CommandOption {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) value: Value,
-}
-
-/// Milliseconds between 1970 and the first of 2015, from which Discord counts.
+/// Discord's epoch, the start of 2015, in milliseconds since 1970.
 const EPOCH: u64 = 1_420_070_400_000;
 
-/// Returns when an id was made, in milliseconds since 1970.
+/// Returns when an id was created, in milliseconds since 1970.
 pub(super) fn id_time(id: &str) -> Option<i64> {
     let id: u64 = id.parse().ok()?;
     i64::try_from((id >> 22) + EPOCH).ok()
 }
 
-/// Returns the lowest id that is made at a moment, in milliseconds since 1970.
+/// Returns the lowest id that can be created at `at`, in milliseconds since 1970.
 pub(super) fn id_at(at: i64) -> u64 {
     u64::try_from(at).unwrap_or(0).saturating_sub(EPOCH) << 22
 }
@@ -407,14 +295,14 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_id_tells_its_time() {
+    fn an_id_encodes_its_creation_time() {
         assert_eq!(id_time("175928847299117063"), Some(1_462_015_105_796));
         assert_eq!(id_time("x"), None);
         assert_eq!(id_time(&id_at(1_462_015_105_796).to_string()), Some(1_462_015_105_796));
     }
 
     #[test]
-    fn what_is_strange_in_an_object_is_passed_over() {
+    fn malformed_fields_are_ignored() {
         let strange = json!({
             "id": "1", "channel_id": "2", "content": null, "type": "text", "mentions": [{"x": 1}, {"id": "3"}],
             "attachments": "none", "author": 7, "member": [], "message_reference": {"message_id": 5},

@@ -1,31 +1,34 @@
-//! Content of one message: as a card, and as a post or a text where cards do not pass.
+//! Content of one message: as a card, or as a post or a text if cards are rejected.
 
+use super::form::FeishuForm;
 use crate::{
-    Choice,
+    Choice, FORM_ACTION,
     render::{Rich, feishu::card_markdown},
     reply::{MessageDraft, SIGN},
 };
 use serde_json::{Value, json};
 
-/// The element whose text streams in.
+/// Id of the element with streamed text.
 pub(super) const ELEMENT: &str = "text";
-/// Maximum size of a card, in bytes. The platform allows 30 KB; the size of its additions is not known.
+/// Maximum size of a card, in bytes. The platform allows 30 KB, including additions of unknown size.
 const MAX_CARD_BYTES: usize = 28 * 1024;
-/// The longest preview in the list of chats, in characters.
+/// Maximum length of the preview in the list of chats, in characters.
 const SUMMARY: usize = 80;
 
 /// Content of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FeishuPage {
-    /// The words as a card's Markdown; never empty.
+    /// The text as a card's Markdown; never empty.
     pub(super) markdown: String,
-    /// The same without markup.
+    /// The text without markup.
     pub(super) plain: String,
-    /// The same as both for messages without buttons: with the words to type.
+    /// Markdown and plain text for messages without buttons. They contain the text to type instead.
     words: (String, String),
     /// The buttons.
     pub(super) choices: Vec<Choice>,
-    /// Whether it will not change any more.
+    /// The form, in place of the button that opens it elsewhere.
+    form: Option<FeishuForm>,
+    /// Whether the page is final.
     pub(super) done: bool,
 }
 
@@ -37,6 +40,7 @@ impl FeishuPage {
             plain: draft.rich.text.clone(),
             words: (card_markdown(&words), words.text),
             choices: draft.choices.clone(),
+            form: FeishuForm::new(draft),
             done: draft.done,
         }
     }
@@ -46,7 +50,7 @@ impl FeishuPage {
         Self::new(&MessageDraft { rich: Rich::plain(SIGN), ..MessageDraft::default() })
     }
 
-    /// Returns whether its markup makes it too long for a card.
+    /// Returns whether the markup makes the page too long for a card.
     pub(super) fn is_overfull(&self) -> bool {
         self.card(true).to_string().len() > MAX_CARD_BYTES
     }
@@ -54,9 +58,12 @@ impl FeishuPage {
     /// Returns the card. `update_multi` makes later changes possible.
     pub(super) fn card(&self, streaming: bool) -> Value {
         let mut elements = vec![json!({"tag": "markdown", "element_id": ELEMENT, "content": self.markdown})];
-        if !self.choices.is_empty() {
-            elements.push(buttons(&self.choices));
+        let plain = |choice: &&Choice| choice.action != FORM_ACTION;
+        let choices: Vec<&Choice> = self.choices.iter().filter(plain).collect();
+        if !choices.is_empty() {
+            elements.push(buttons(&choices));
         }
+        elements.extend(self.form.as_ref().map(FeishuForm::element));
         let config = json!({
             "update_multi": true,
             "streaming_mode": streaming,
@@ -68,25 +75,25 @@ impl FeishuPage {
     /// Returns the text that the list of chats shows.
     pub(super) fn summary(&self) -> String {
         let words: Vec<&str> = self.plain.split_whitespace().collect();
-        // It is not documented whether tags count there: the summary contains none.
+        // It is not documented whether the preview interprets tags, so the summary contains none.
         let words = words.join(" ").replace('<', "‹");
         let short: String = words.chars().take(SUMMARY).collect();
         if short.len() < words.len() { format!("{short}…") } else { short }
     }
 
-    /// Returns it as a post, whose Markdown is the cards'.
+    /// Returns the page as a post, which uses the Markdown of cards.
     pub(super) fn post(&self) -> Value {
         json!({"zh_cn": {"content": [[{"tag": "md", "text": self.words.0}]]}})
     }
 
-    /// Returns it as a text. A tag that would name a person is broken.
+    /// Returns the page as a text. Tags that would mention a user are broken up.
     pub(super) fn text(&self) -> Value {
         json!({"text": self.words.1.replace('<', "<\u{200b}")})
     }
 }
 
-fn buttons(choices: &[Choice]) -> Value {
-    let column = |(n, choice): (usize, &Choice)| {
+fn buttons(choices: &[&Choice]) -> Value {
+    let column = |(n, choice): (usize, &&Choice)| {
         let button = json!({
             "tag": "button",
             "element_id": format!("choice_{n}"),
@@ -118,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_has_words_and_buttons_and_can_be_changed() {
+    fn a_card_has_text_and_buttons_and_can_be_changed() {
         let card = page("**hi** <at id=all>", &[("Stop", "/stop")]).card(true);
         let button = json!({
             "tag": "button", "element_id": "choice_0", "text": {"tag": "plain_text", "content": "Stop"},
@@ -140,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn without_cards_the_words_say_what_to_type_and_name_nobody() {
+    fn posts_and_texts_list_the_commands_and_mention_no_user() {
         let page = page("pick <at id=all></at>", &[("One", "/one")]);
         assert_eq!(page.text()["text"], "pick <\u{200b}at id=all><\u{200b}/at>\n\n1. One (/one)");
         let post = "pick &#60;at id=all&#62;&#60;/at&#62;\n\n1. One (`/one`)";

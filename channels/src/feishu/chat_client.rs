@@ -1,10 +1,10 @@
-//! Calls for one reply: where it goes, how often, and under which keys.
+//! Calls for one reply, with its chat, rate limits and idempotency keys.
 
 use super::{
     card::{ELEMENT, FeishuPage},
     chat_cache::{ChatCache, MessageInfo, plain},
     client::FeishuClient,
-    failure::FeishuError,
+    facts::FeishuError,
 };
 use crate::{ReplyTarget, bucket::Bucket, pace::Pacer, reply::NumberedChoices, transport::CallError};
 use pudu_net::reqwest::{Method, multipart::Form};
@@ -12,53 +12,52 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 
-/// A call that failed for a moment is made again after these. Every call may be: messages have their keys, and an
-/// operation on a card, which shows the same twice, has another number each time.
+/// Delays before a call is retried during an outage. Every call may be repeated: messages have idempotency keys, and
+/// operations on a card are idempotent and get a new sequence number each time.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(800)];
-/// Number of pages of 50 messages in which a message that was perhaps sent is looked for.
+/// Number of pages of 50 messages to search for a message that may have been sent.
 const PAGES: usize = 4;
 
-/// Makes the rate limit of one call: an app may make each of its calls fifty times a second, and a thousand
-/// times a minute.
+/// Returns the rate limit of one API method: fifty calls a second, and a thousand a minute.
 pub(super) fn bucket() -> Bucket {
     Bucket::new(50, Duration::from_millis(60))
 }
 
-/// State that the replies of one account share.
+/// State shared by all replies of one bot.
 #[derive(Clone)]
 pub(super) struct FeishuAccountState {
     pub(super) client: Arc<FeishuClient>,
     pub(super) pacer: Arc<Pacer<String>>,
-    /// Rate limit that all chats share.
+    /// Rate limit shared by all chats.
     pub(super) bucket: Arc<Bucket>,
     pub(super) places: Arc<ChatCache>,
     pub(super) numbered: Arc<NumberedChoices>,
-    /// How often an unfinished reply may change.
+    /// Minimum interval between two updates of an unfinished reply.
     pub(super) interval: Duration,
 }
 
-/// Calls of one account for one reply.
+/// Calls of one bot for one reply.
 #[derive(Clone)]
 pub(super) struct FeishuChatClient {
     pub(super) state: FeishuAccountState,
     chat: String,
     topic: Option<String>,
     private: bool,
-    /// The message that is answered.
+    /// The message being replied to.
     answered: Option<String>,
-    /// Whether every message has to be an answer so that it is in the thread.
+    /// Whether every message has to be sent as a reply, so that it appears in the thread.
     threaded: bool,
 }
 
 /// An operation on a card.
 pub(super) enum Operation<'a> {
-    /// Another text of the element that streams.
+    /// Replaces the streamed text.
     Text(&'a str),
-    /// Another card.
+    /// Replaces the card.
     Whole(&'a FeishuPage),
-    /// The stream opens.
+    /// Opens the stream.
     Open,
-    /// The stream closes, and the list of chats shows the words.
+    /// Closes the stream, and sets the preview in the list of chats.
     Close(&'a FeishuPage),
 }
 
@@ -85,7 +84,7 @@ impl FeishuChatClient {
         self.state.pacer.held(&self.chat).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
-    /// Sends a message; returns its id. `first` is whether it is the reply's first.
+    /// Sends a message and returns its id. `first` means that it is the reply's first message.
     pub(super) async fn send(
         &self,
         kind: &str,
@@ -105,7 +104,7 @@ impl FeishuChatClient {
         }?;
         let id = sent["message_id"].as_str().unwrap_or_default().to_owned();
         if id.is_empty() {
-            return Err(CallError::Unknown("the platform does not say which message it is".to_owned()));
+            return Err(CallError::Unknown("the response contains no message id".to_owned()));
         }
         let place = MessageInfo {
             chat: self.chat.clone(),
@@ -129,7 +128,7 @@ impl FeishuChatClient {
         self.call(Method::POST, "im/v1/messages?receive_id_type=chat_id", Some(&body)).await
     }
 
-    /// Puts another card in place of the one that a message shows.
+    /// Replaces the card of a message.
     pub(super) async fn patch(&self, message: &str, page: &FeishuPage) -> Result<(), FeishuError> {
         let path = format!("im/v1/messages/{}", checked(message)?);
         let body = json!({"content": page.card(false).to_string()});
@@ -141,15 +140,16 @@ impl FeishuChatClient {
         self.call(Method::DELETE, &path, None).await.map(drop)
     }
 
-    /// Makes a card whose text streams in; returns its id.
+    /// Creates a card with streamed text and returns its id.
     pub(super) async fn make_card(&self) -> Result<String, FeishuError> {
         let body = json!({"type": "card_json", "data": FeishuPage::sign().card(true).to_string()});
         let made = self.call(Method::POST, "cardkit/v1/cards", Some(&body)).await?;
         let id = made["card_id"].as_str().and_then(plain);
-        id.map(str::to_owned).ok_or_else(|| CallError::Refused("the platform gave no card".to_owned()))
+        id.map(str::to_owned).ok_or_else(|| CallError::Refused("the response contains no card id".to_owned()))
     }
 
-    /// Does something with a card. Each try has its own number: CardKit refuses one that it saw.
+    /// Performs an operation on a card. Each attempt has its own sequence number, because CardKit refuses a number that
+    /// it has seen.
     pub(super) async fn operate(
         &self,
         card: &str,
@@ -194,23 +194,23 @@ impl FeishuChatClient {
         );
         let (mut found, mut page) = (Vec::new(), String::new());
         for _ in 0..PAGES {
-            // The token's `+`, `/` and `=` would mean something else there.
+            // The token's `+`, `/` and `=` have a special meaning in a query.
             let token: String = url::form_urlencoded::byte_serialize(page.as_bytes()).collect();
             let next = if token.is_empty() { token } else { format!("&page_token={token}") };
-            let told = self.call(Method::GET, &format!("{base}{next}"), None).await?;
-            let items = told["items"].as_array().into_iter().flatten();
+            let response = self.call(Method::GET, &format!("{base}{next}"), None).await?;
+            let items = response["items"].as_array().into_iter().flatten();
             let own =
                 items.filter(|item| item.pointer("/sender/id") == Some(&json!(self.state.client.app_id())));
             found.extend(own.filter_map(|item| item["message_id"].as_str().map(str::to_owned)));
-            page = told["page_token"].as_str().unwrap_or_default().to_owned();
-            if told["has_more"] != true || page.is_empty() {
+            page = response["page_token"].as_str().unwrap_or_default().to_owned();
+            if response["has_more"] != true || page.is_empty() {
                 break;
             }
         }
         Ok(found)
     }
 
-    /// Uploads a form to `path`; returns the key that it got under `field`.
+    /// Uploads a form to `path` and returns the key in `field` of the response.
     pub(super) async fn upload<F>(
         &self,
         path: &str,
@@ -222,18 +222,18 @@ impl FeishuChatClient {
         F: Future<Output = Result<Form, FeishuError>>,
     {
         self.check_rate_limit()?;
-        let told = self.record_rate_limit(self.state.client.post_form(path, form, timeout).await)?;
-        let key = told[field].as_str().map(str::to_owned);
-        key.ok_or_else(|| CallError::Unknown("the platform did not say where the file is".to_owned()))
+        let response = self.record_rate_limit(self.state.client.post_form(path, form, timeout).await)?;
+        let key = response[field].as_str().map(str::to_owned);
+        key.ok_or_else(|| CallError::Unknown("the response contains no file key".to_owned()))
     }
 
-    /// Makes a call, unless the chat has to wait. A call that was perhaps made by one try stays uncertain whatever the
-    /// next tries return: only repeating it under its key, or looking, resolves that.
+    /// Makes a call, unless the chat has to wait. If a POST fails after an attempt that may have succeeded, the outcome
+    /// is unknown: only repeating the call under its key, or a search, settles it.
     async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, FeishuError> {
         self.call_each(method, path, || body.cloned()).await
     }
 
-    /// Like [`Self::call`], with a body for each try.
+    /// Like [`Self::call`], with a new body for each attempt.
     async fn call_each(
         &self,
         method: Method,
@@ -250,7 +250,7 @@ impl FeishuChatClient {
             let result = self.state.client.call(method.clone(), path, body().as_ref()).await;
             let pause = pauses.next().filter(|_| result.as_ref().is_err_and(FeishuError::is_outage));
             let result = self.record_rate_limit(result);
-            // Only a POST creates something; any other call is simply repeated.
+            // Only a POST creates something. Any other call can simply be repeated, so its uncertainty does not matter.
             match (pause, result) {
                 (Some(pause), result) => {
                     doubt = doubt.or(result.err().filter(FeishuError::may_be_done));
@@ -262,7 +262,7 @@ impl FeishuChatClient {
         }
     }
 
-    /// Keeps the wait that an answer asks for.
+    /// Records the wait requested by a response.
     fn record_rate_limit<T>(&self, result: Result<T, FeishuError>) -> Result<T, FeishuError> {
         match &result {
             Err(CallError::Wait(pause)) => self.state.pacer.hold(&self.chat, *pause),
@@ -276,7 +276,7 @@ impl FeishuChatClient {
     }
 }
 
-/// An id that goes into a path.
+/// Returns an id that is safe in a path, or an error.
 fn checked(id: &str) -> Result<&str, FeishuError> {
-    plain(id).ok_or_else(|| CallError::Refused("there is no such message".to_owned()))
+    plain(id).ok_or_else(|| CallError::Refused("the message does not exist".to_owned()))
 }

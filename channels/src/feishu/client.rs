@@ -1,10 +1,10 @@
-//! Calls of the open platform: the token of each call, and the meaning of the answers.
+//! Calls to the open platform, with their tokens, and the interpretation of responses.
 //!
-//! The token is asked for once, however many calls want it; it is renewed in the last half hour of its life,
-//! before which the platform gives out the same one. A token that the platform does not take any more is
-//! dropped, and the call made once more.
+//! Concurrent calls share one request for a token. The token is renewed in the last half hour of its lifetime; before
+//! that, the platform returns the same one. If the platform rejects the token, it is dropped, and the call is repeated
+//! once.
 
-use super::failure::{FeishuCase, FeishuError, failure, unreadable};
+use super::facts::{FeishuCase, FeishuError, failure, unreadable};
 use crate::{
     ChannelError,
     recovery::CALL_TIMEOUT,
@@ -20,12 +20,12 @@ use serde_json::{Map, Value, json};
 use std::time::{Duration, SystemTime};
 use url::Url;
 
-/// A token with less than this left is renewed; within the platform's own half hour.
+/// How long before its expiry a token is renewed. Less than the half hour in which the platform issues a new one.
 const TOKEN_RENEWAL: Duration = Duration::from_secs(25 * 60);
-/// The largest answer that is read, in bytes.
+/// Maximum size of an API response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
 
-/// The client of one app.
+/// API client of one app.
 pub(super) struct FeishuClient {
     pub(super) transport: AccountTransport,
     domain: Url,
@@ -56,7 +56,7 @@ impl FeishuClient {
         &self.app_id
     }
 
-    /// Calls a path below `open-apis/`; returns the content of `data`.
+    /// Calls a path below `open-apis/` and returns the content of `data`.
     pub(super) async fn call(
         &self,
         method: Method,
@@ -78,13 +78,13 @@ impl FeishuClient {
         .map(|response| response.data)
     }
 
-    /// The same, for a call whose fields are at the top of its answer.
+    /// Like [`Self::call`], for a method whose response has no `data` object: returns the top-level fields.
     pub(super) async fn call_top(&self, path: &str) -> Result<Map<String, Value>, FeishuError> {
         let call = |token| self.exchange(CallEffect::Reads, self.request(Method::GET, path, &token));
         self.with_token(call).await.map(|response| response.rest)
     }
 
-    /// Posts a form, which is rebuilt for each try: a stream cannot be sent again.
+    /// Posts a form. The form is rebuilt for each attempt, because a stream cannot be sent twice.
     pub(super) async fn post_form<F>(
         &self,
         path: &str,
@@ -104,8 +104,8 @@ impl FeishuClient {
         self.with_token(post).await.map(|response| response.data)
     }
 
-    /// Starts a download below `open-apis/`. The token goes to the platform's own host alone: redirects are
-    /// not followed with it.
+    /// Starts a download below `open-apis/`. The token is sent only to the platform's own host: redirects are not
+    /// followed with it.
     pub(super) async fn fetch(&self, path: &str, limit: u64) -> Result<Response, FeishuError> {
         self.with_token(|token| async move {
             let request = self.request(Method::GET, path, &token).timeout(transfer_timeout(limit));
@@ -114,12 +114,12 @@ impl FeishuClient {
                 return Ok(response);
             }
             read(&RawResponse::read(response, MAX_RESPONSE_BYTES).await?)?;
-            Err(CallError::Refused("there is no file in the answer".to_owned()))
+            Err(CallError::Refused("the response contains no file".to_owned()))
         })
         .await
     }
 
-    /// Asks where the long connection is; returns the data as they come.
+    /// Fetches the endpoint of the long connection and returns the raw data.
     pub(super) async fn endpoint(&self) -> Result<Value, FeishuError> {
         let body = json!({"AppID": self.app_id, "AppSecret": self.app_secret.expose_secret()});
         let request =
@@ -128,7 +128,7 @@ impl FeishuClient {
         self.exchange(CallEffect::Reads, request).await.map(|response| response.data)
     }
 
-    /// Returns the time by the platform's clock.
+    /// Returns the platform's time.
     pub(super) async fn clock(&self) -> Option<SystemTime> {
         let date = |token| {
             let request = self.request(Method::GET, "bot/v3/info", &token);
@@ -138,7 +138,7 @@ impl FeishuClient {
         self.with_token(date).await.ok()?
     }
 
-    /// Tries the credentials: returns a token, a new one if need be.
+    /// Tests the credentials: returns a token, and requests one if needed.
     pub(super) async fn token(&self) -> Result<SecretString, FeishuError> {
         self.token.get(self.issue()).await
     }
@@ -147,11 +147,11 @@ impl FeishuClient {
         let body = json!({"app_id": self.app_id, "app_secret": self.app_secret.expose_secret()});
         let url = below(&self.domain, "open-apis/auth/v3/tenant_access_token/internal");
         let request = self.transport.http.post(url).json(&body).timeout(CALL_TIMEOUT);
-        let told = self.exchange(CallEffect::Reads, request).await?;
+        let decoded = self.exchange(CallEffect::Reads, request).await?;
         let text =
-            told.rest.get("tenant_access_token").and_then(Value::as_str).filter(|text| !text.is_empty());
-        let text = text.ok_or_else(|| CallError::Unconnected("the platform gave no token".to_owned()))?;
-        let seconds = told.rest.get("expire").and_then(Value::as_u64).unwrap_or(0).clamp(60, 7200);
+            decoded.rest.get("tenant_access_token").and_then(Value::as_str).filter(|text| !text.is_empty());
+        let text = text.ok_or_else(|| CallError::Unconnected("the response contains no token".to_owned()))?;
+        let seconds = decoded.rest.get("expire").and_then(Value::as_u64).unwrap_or(0).clamp(60, 7200);
         Ok(IssuedToken { text: text.into(), lifetime: Duration::from_secs(seconds) })
     }
 
@@ -176,27 +176,27 @@ impl FeishuClient {
     }
 }
 
-/// A refusal comes as JSON, also as a 200; a file that is JSON itself comes with a name.
+/// Returns whether a response is a file. Errors are JSON, even with status 200; a file that is JSON has a file name.
 fn is_file(response: &Response) -> bool {
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     response.headers().contains_key(header::CONTENT_DISPOSITION)
         || !kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
-/// Reads an answer: its code first, its status where it has none.
+/// Reads a response. Its code decides, or its status if it has no code.
 fn read(response: &RawResponse) -> Result<FeishuResponse, FeishuError> {
     let status = response.status;
     let reset = response.header("x-ogw-ratelimit-reset").and_then(|seconds| seconds.parse().ok());
-    let Ok(told) = crate::lenient::from_bytes::<FeishuResponse>(&response.body) else {
+    let Ok(decoded) = crate::lenient::from_bytes::<FeishuResponse>(&response.body) else {
         return Err(unreadable(status, reset));
     };
-    if told.code == 0 && status < 400 {
-        return Ok(told);
+    if decoded.code == 0 && status < 400 {
+        return Ok(decoded);
     }
-    // The platform's support asks for the log's id.
+    // The platform's support asks for the log id.
     let log = response.header("x-tt-logid").unwrap_or_default();
-    tracing::debug!(code = told.code, status, log, msg = told.msg, "refused call");
-    Err(failure(status, told.code, &told.msg, reset))
+    tracing::debug!(code = decoded.code, status, log, msg = decoded.msg, "refused call");
+    Err(failure(status, decoded.code, &decoded.msg, reset))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Parsing of messages of every kind into text and files.
+//! Parses messages of all kinds into text and files.
 
 use super::chat_cache::plain;
 use crate::{
@@ -10,15 +10,15 @@ use crate::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Maximum length of a text, in bytes; longer text is cut. The platform takes 150 KB.
+/// Maximum length of a text, in bytes; longer text is cut. The platform accepts 150 KB.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
-/// Words in place of a card that Feishu gives out to no bot.
+/// Placeholder text of a card that Feishu does not show to bots.
 const STAND_IN: &str = "请升级至最新版本客户端";
-/// Keys of cards, votes, tasks and meetings whose values are words for people.
+/// Keys of cards, votes, tasks and meetings whose values are visible text.
 const WORDS: [&str; 9] =
     ["title", "topic", "summary", "name", "file_name", "text", "content", "alt", "options"];
 
-/// A person who is named in a message.
+/// A mention of a user or bot in a message.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Mention {
@@ -37,14 +37,14 @@ enum MentionId {
     Ids {
         open_id: Option<String>,
     },
-    /// In the form of looked-up messages.
+    /// The form in fetched messages.
     Open(String),
     #[default]
     None,
 }
 
 impl Mention {
-    /// Returns the person's or bot's id.
+    /// Returns the id of the user or bot.
     pub(super) fn open_id(&self) -> Option<&str> {
         match &self.id {
             MentionId::Ids { open_id } => open_id.as_deref(),
@@ -61,8 +61,8 @@ pub(super) struct MessageContent {
     pub(super) files: Vec<Attachment>,
 }
 
-/// Reads the content of a message. `message` is its id, under which its files are; `me` the bot's own, whose mention is
-/// no part of the text.
+/// Parses the content of a message. `message` is its id, needed to download its files. `me` is the bot's id, whose
+/// mention is removed from the text.
 pub(super) fn read(
     kind: &str,
     content: &str,
@@ -99,7 +99,7 @@ struct ContentReader<'a> {
 }
 
 impl ContentReader<'_> {
-    /// Puts names in place of placeholders, in one go: `@_user_1` is how `@_user_10` begins.
+    /// Replaces placeholders with names, in one pass, because `@_user_1` is a prefix of `@_user_10`.
     fn replace_placeholders(&self, text: &str) -> String {
         let mut keys: Vec<(&str, String)> =
             self.mentions.iter().map(|one| (one.key.as_str(), self.render_mention(one))).collect();
@@ -112,7 +112,7 @@ impl ContentReader<'_> {
             match keys.iter().find_map(|(key, name)| Some((rest.strip_prefix(key)?, name))) {
                 Some((after, name)) => {
                     out.push_str(name);
-                    // The bot's name goes with the space behind it.
+                    // The bot's name is removed with the space after it.
                     rest = if name.is_empty() { after.strip_prefix(' ').unwrap_or(after) } else { after };
                 }
                 None => {
@@ -145,14 +145,14 @@ impl ContentReader<'_> {
         said
     }
 
-    /// Reads a card. Feishu gives its words as lines of text, or the card as it was made.
+    /// Parses a card. Feishu sends its text as lines, or the original card.
     fn card(&self, card: &Value) -> MessageContent {
         let made = ["user_dsl", "json_card"].iter().find_map(|key| card[*key].as_str());
         let made = made.and_then(|made| from_bytes::<Value>(made.as_bytes()).ok());
         let card = made.as_ref().unwrap_or(card);
         let mut said = self.post(locale(card));
         if said.text.contains(STAND_IN) {
-            // It comes with a picture that says the same.
+            // The placeholder is accompanied by a picture with the same text.
             return MessageContent::default();
         }
         if !said.text.trim().is_empty() || !said.files.is_empty() {
@@ -208,7 +208,7 @@ impl ContentReader<'_> {
     }
 }
 
-/// A post that was sent has its languages above its content; one that is received has not.
+/// Returns the content of a post. Sent posts nest it by language, received ones do not.
 fn locale(json: &Value) -> &Value {
     let whole = json.get("content").is_some() || json.get("elements").is_some();
     let one = json.as_object().and_then(|locales| locales.values().find(|one| one.get("content").is_some()));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_whole_and_people_have_their_names() {
+    fn text_is_complete_and_users_have_names() {
         let cases = [
             ("text", json!({"text": "@_user_1 hi @_user_10, @_user_2 @_all"}), "hi @Cy, @Bo @all"),
             ("text", json!({"text": "  /new  "}), "/new"),
@@ -319,9 +319,9 @@ mod tests {
         assert_eq!(read_content("post", &post), ("see".to_owned(), files));
     }
 
-    /// CVE-2026-22171: a key goes into a path of the API, and one that is a path itself is no file.
+    /// CVE-2026-22171: a key becomes part of an API path, so a key that is itself a path is refused.
     #[test]
-    fn a_key_that_is_a_path_is_no_file() {
+    fn a_key_that_is_a_path_is_refused() {
         for key in ["../../token", "a/b", "..", "a?type=image", "a%2f..", "a b", ""] {
             for (kind, name) in [("file", "file_key"), ("image", "image_key"), ("media", "file_key")] {
                 assert_eq!(read_content(kind, &json!({name: key})).1, vec![], "{kind} {key}");
@@ -331,7 +331,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_content_does_no_harm(kind in "[a-z_]{0,12}", content in "\\PC{0,200}") {
+        fn arbitrary_content_never_panics(kind in "[a-z_]{0,12}", content in "\\PC{0,200}") {
             read(&kind, &content, "om_1", &[mention("@", "ou_1", "x")], "ou_me");
         }
     }

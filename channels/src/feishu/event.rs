@@ -1,31 +1,86 @@
-//! Events in the platform's format. Everything is optional: an unreadable part is ignored, and never affects other
-//! parts.
+//! Events in the platform's format. Everything is optional: an invalid part is ignored, and never affects other parts.
 
 use super::content::Mention;
-use crate::lenient::{each, lenient};
-use serde::Deserialize;
+use crate::lenient::payloads;
 use serde_json::Value;
 
-/// An event.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct EventEnvelope {
-    pub(super) header: EventHeader,
-    event: Value,
-    /// `url_verification` of a webhook that is being set up.
-    #[serde(rename = "type")]
-    pub(super) kind: String,
-    pub(super) challenge: String,
-    /// The verification token where there is no header.
-    token: String,
-}
+payloads! {
+    /// An event.
+    #[serde(default)]
+    pub(super) struct EventEnvelope {
+        exact header: EventHeader,
+        exact event: Value,
+        /// `url_verification` while a webhook is being set up.
+        #[serde(rename = "type")]
+        exact kind: String,
+        exact challenge: String,
+        /// The verification token of events without a header.
+        exact token: String,
+    }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct EventHeader {
-    pub(super) event_id: String,
-    pub(super) event_type: String,
-    token: String,
+    #[serde(default)]
+    pub(super) struct EventHeader {
+        exact event_id: String,
+        exact event_type: String,
+        exact token: String,
+    }
+
+    /// A message was written.
+    #[serde(default)]
+    pub(super) struct Received {
+        sender: EventSender,
+        exact message: FeishuMessage,
+    }
+
+    pub(super) struct EventSender {
+        sender_id: Ids,
+        sender_type: String,
+    }
+
+    pub(super) struct Ids {
+        open_id: Option<String>,
+    }
+
+    pub(super) struct FeishuMessage {
+        message_id: String,
+        root_id: Option<String>,
+        parent_id: Option<String>,
+        thread_id: Option<String>,
+        create_time: Option<Value>,
+        chat_id: String,
+        chat_type: String,
+        message_type: String,
+        content: String,
+        mentions: Vec<Mention>,
+    }
+
+    /// A message was recalled.
+    #[serde(default)]
+    pub(super) struct Recalled {
+        exact message_id: String,
+        exact chat_id: String,
+    }
+
+    /// A button was pressed.
+    #[serde(default)]
+    pub(super) struct CardPress {
+        exact operator: Ids,
+        exact action: CardAction,
+        exact context: CardContext,
+    }
+
+    #[serde(default)]
+    pub(super) struct CardAction {
+        exact value: Value,
+        /// The answers, if the button submits a form.
+        form_value: Value,
+    }
+
+    #[serde(default)]
+    pub(super) struct CardContext {
+        exact open_message_id: String,
+        exact open_chat_id: String,
+    }
 }
 
 impl EventEnvelope {
@@ -34,16 +89,16 @@ impl EventEnvelope {
         if self.header.token.is_empty() { &self.token } else { &self.header.token }
     }
 
-    /// Reads the event.
+    /// Decodes the event.
     pub(super) fn decode(&self) -> FeishuEvent {
         let event = self.event.clone();
-        let told = match self.header.event_type.as_str() {
+        let decoded = match self.header.event_type.as_str() {
             "im.message.receive_v1" => serde_json::from_value(event).map(FeishuEvent::Message),
             "im.message.recalled_v1" => serde_json::from_value(event).map(FeishuEvent::Recall),
             "card.action.trigger" => serde_json::from_value(event).map(FeishuEvent::Press),
             _ => Ok(FeishuEvent::Other),
         };
-        told.unwrap_or_else(|error| {
+        decoded.unwrap_or_else(|error| {
             tracing::warn!(kind = self.header.event_type, %error, "dropped event: decode error");
             FeishuEvent::Other
         })
@@ -61,7 +116,7 @@ pub(super) enum FeishuEvent {
 }
 
 impl FeishuEvent {
-    /// Returns the chat that it is of.
+    /// Returns the event's chat.
     pub(super) fn chat(&self) -> Option<&str> {
         let chat = match self {
             Self::Message(received) => &received.message.chat_id,
@@ -73,79 +128,6 @@ impl FeishuEvent {
     }
 }
 
-/// A message was written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Received {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) sender: EventSender,
-    pub(super) message: FeishuMessage,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct EventSender {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) sender_id: Ids,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) sender_type: String,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Ids {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) open_id: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct FeishuMessage {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) message_id: String,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) root_id: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) parent_id: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) thread_id: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) create_time: Option<Value>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) chat_id: String,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) chat_type: String,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) message_type: String,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) content: String,
-    #[serde(deserialize_with = "each")]
-    pub(super) mentions: Vec<Mention>,
-}
-
-/// A message was recalled.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Recalled {
-    pub(super) message_id: String,
-    pub(super) chat_id: String,
-}
-
-/// A button was pressed.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct CardPress {
-    pub(super) operator: Ids,
-    pub(super) action: CardAction,
-    pub(super) context: CardContext,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct CardAction {
-    value: Value,
-}
-
 impl CardAction {
     /// Returns the button's action.
     pub(super) fn action(&self) -> Option<&str> {
@@ -153,14 +135,7 @@ impl CardAction {
     }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct CardContext {
-    pub(super) open_message_id: String,
-    pub(super) open_chat_id: String,
-}
-
-/// Reads a time in milliseconds, as text or number.
+/// Reads a time in milliseconds, sent as text or as a number.
 pub(super) fn millis(time: Option<&Value>) -> Option<i64> {
     match time? {
         Value::String(text) => text.parse().ok(),

@@ -1,24 +1,26 @@
-//! From an event to the inbox, however it came: over the long connection or by post.
+//! Decodes events from the long connection or the webhook, and passes them to the event sink.
 //!
-//! No event is dropped for its age: the platform repeats an event for up to six hours until it is acknowledged, and a
-//! question that waited through an outage is still a question. Events kept before are recognised by the id of their
-//! message.
+//! No event is dropped because of its age: the platform redelivers an event for up to six hours until it is
+//! acknowledged, and a question that waited through an outage still needs an answer. Events that are already stored are
+//! recognised by their message ids.
 
 use super::{
     chat_cache::{ChatCache, ChatKind, MessageInfo, MessageLocation, plain},
     client::FeishuClient,
     content::{self, MessageContent},
     event::{CardPress, EventEnvelope, FeishuEvent, Recalled, Received, millis},
-    failure::FeishuCase,
-    pointed,
+    facts::FeishuCase,
+    form, pointed,
 };
 use crate::{
-    AcceptError, Address, EventKey, EventSink, HealthCell, Inbound, InboundKind, PointedAt, PointedKind,
-    Sender,
+    AcceptError, Address, EventKey, EventSink, FORM_ACTION, FormAccess, HealthCell, Inbound, InboundKind,
+    PointedAt, PointedKind, Sender,
     clock::now,
+    form::{Submitted, blank},
     reply::NumberedChoices,
     transport::{CallError, IntakeError, KeyedLocks},
 };
+use pudu_base::FormField;
 use pudu_texts::Language;
 use serde_json::{Value, json};
 use std::{
@@ -27,42 +29,42 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// Timeout of look-ups: two of the three seconds that the platform waits for an answer.
+/// Timeout of look-ups. The platform waits three seconds for an acknowledgement.
 const LOOKUP: Duration = Duration::from_secs(2);
 
-/// Takes the events of one account.
+/// Event handler of one bot.
 #[derive(Clone)]
 pub(super) struct FeishuEventParser {
     pub(super) account: String,
     pub(super) client: Arc<FeishuClient>,
     pub(super) places: Arc<ChatCache>,
     pub(super) numbered: Arc<NumberedChoices>,
-    /// The bot's own id.
+    /// The bot's id.
     pub(super) me: Arc<OnceLock<String>>,
     pub(super) require_mention: bool,
     pub(super) health: HealthCell,
-    /// Events of one chat are kept one after the other, those of others side by side: an event may need a look-up, and
-    /// a message must not be overtaken by the next one or by its own recall.
+    /// Locks that serialize the events of each chat. An event may need a look-up, and a message must not be overtaken
+    /// by the next one or by its own recall.
     pub(super) order: Arc<KeyedLocks<String>>,
 }
 
-/// Why an event was not kept: it has to come again.
+/// Reason why an event was not stored. It must be delivered again.
 pub(super) type FeishuIntakeError = IntakeError<FeishuCase>;
 
-/// Maximum number of a chat's events under way; as many as one connection brings at a time.
+/// Maximum number of events of a chat in progress. Equals the number of concurrent events of a connection.
 const MAX_EVENTS_PER_CHAT: usize = 64;
 
 impl FeishuEventParser {
-    /// Keeps the content of an event; returns the answer to the platform. Events of one chat are kept in the order in
-    /// which this is first polled.
+    /// Stores the content of an event and returns the response to the platform. Events of one chat are stored in the
+    /// order in which these futures are first polled.
     pub(super) async fn on_event(
         &self,
         event: &EventEnvelope,
         sink: &dyn EventSink,
     ) -> Result<Option<Value>, FeishuIntakeError> {
         self.health.event(now());
-        let told = event.decode();
-        let _turn = match told.chat() {
+        let decoded = event.decode();
+        let _turn = match decoded.chat() {
             Some(chat) => Some(
                 self.order
                     .lock_within(&chat.to_owned(), MAX_EVENTS_PER_CHAT)
@@ -71,8 +73,13 @@ impl FeishuEventParser {
             ),
             None => None,
         };
-        let pressed = matches!(told, FeishuEvent::Press(_));
-        let inbound = match told {
+        let pressed = matches!(decoded, FeishuEvent::Press(_));
+        if let FeishuEvent::Press(pressed) = &decoded
+            && pressed.action.action() == Some(FORM_ACTION)
+        {
+            return self.submit(&event.header.event_id, pressed, sink).await.map(Some);
+        }
+        let inbound = match decoded {
             FeishuEvent::Message(received) => self.message(received, sink).await,
             FeishuEvent::Recall(recalled) => with_timeout(self.recall(recalled, sink)).await,
             FeishuEvent::Press(pressed) => {
@@ -81,7 +88,7 @@ impl FeishuEventParser {
             FeishuEvent::Other => Ok(None),
         };
         let inbound = match inbound {
-            // The platform does not repeat a press: the person is asked to press again.
+            // The platform does not redeliver a press, so the user is asked to press again.
             Err(IntakeError::Lookup(_) | IntakeError::Store(_)) if pressed => {
                 return Ok(Some(toast("warning", Language::press_again)));
             }
@@ -112,7 +119,7 @@ impl FeishuEventParser {
             _ => ChatKind::Topics,
         };
         let private = room == ChatKind::Private;
-        // A group that shows all messages as threads is reported as a group here: only the chat itself has the exact
+        // Events report a group that shows all messages as threads as an ordinary group. Only the chat has the exact
         // kind.
         if room != ChatKind::Group {
             self.places.entered(chat, room);
@@ -127,25 +134,25 @@ impl FeishuEventParser {
         let addressed = private || mentioned || !self.require_mention;
         let root = message.root_id.filter(|id| !id.is_empty());
         let passed = pointed::passed_on(&message.message_type, id, &mut said);
-        // A message in a thread answers the message that opened the thread, unless it answers another one.
+        // A message in a thread replies to the thread's first message, unless it replies to another one.
         let opening = thread.is_some() && parent == root;
         let kind_of = if opening { PointedKind::Opening } else { PointedKind::Reply };
         let answered = parent.as_deref().and_then(plain).map(|parent| PointedAt::unread(kind_of, parent));
-        let stand = MessageLocation {
+        let location = MessageLocation {
             chat: chat.to_owned(),
             room,
             thread: thread.clone(),
             root: root.clone(),
             sender: Some(from.clone()),
         };
-        let chain = self.is_chain(&stand, sink).await?;
-        let place = place(stand, chain);
+        let chain = self.is_chain(&location, sink).await?;
+        let place = place(location, chain);
         let topic = place.topic.clone();
         if addressed {
             self.places.record_part(id, true);
         }
         self.places.record_seen(id, place);
-        // Only where others are there does the agent have to know who speaks.
+        // The agent needs the sender's name only in chats with several users.
         let name = if !private && (addressed || parent.is_some()) {
             self.places.ask_name(&self.client, &from).await
         } else {
@@ -161,47 +168,49 @@ impl FeishuEventParser {
             addressed,
             at: millis(message.create_time.as_ref()).unwrap_or_else(now),
             pointed: answered.into_iter().chain(passed).collect(),
-            // Where a thread is no conversation of its own its answers belong into it all the same.
+            // Even if a thread is not a separate conversation, answers to its messages are sent to the thread.
             hint: thread.filter(|_| private || chain).map(|thread| json!({"thread": thread})),
             kind: kind(said, private, &from),
         }))
     }
 
-    /// Returns the place of a message; `None` if it cannot be found out.
+    /// Returns the conversation and author of a message; `None` if they cannot be determined.
     async fn find(&self, id: &str, sink: &dyn EventSink) -> Result<Option<MessageInfo>, FeishuIntakeError> {
         if let Some(place) = self.places.place(id) {
             return Ok(Some(place));
         }
-        let stand = self.places.look_up(&self.client, id).await?;
-        let Some(stand) = stand else { return Ok(None) };
-        // In a group the message that opened a thread is in the group itself.
-        let first = stand.room == ChatKind::Group && stand.root.is_none();
-        let place = place(stand.clone(), first || self.is_chain(&stand, sink).await?);
+        let location = self.places.look_up(&self.client, id).await?;
+        let Some(location) = location else { return Ok(None) };
+        // In a group, the first message of a thread belongs to the group itself.
+        let first = location.room == ChatKind::Group && location.root.is_none();
+        let place = place(location.clone(), first || self.is_chain(&location, sink).await?);
         self.places.record_seen(id, place.clone());
         Ok(Some(place))
     }
 
-    /// Returns whether a message is in a thread that continues a conversation of its group: one under a message of the
-    /// conversation. Any other thread is a separate conversation.
+    /// Returns whether a message is in a thread that continues a conversation of its group, because the thread began
+    /// under a message of that conversation. Any other thread is a separate conversation.
     async fn is_chain(
         &self,
-        stand: &MessageLocation,
+        location: &MessageLocation,
         sink: &dyn EventSink,
     ) -> Result<bool, FeishuIntakeError> {
-        let threaded = stand.thread.is_some() && stand.room == ChatKind::Group;
-        let Some(root) = stand.root.as_deref().filter(|_| threaded) else { return Ok(false) };
-        // A group that is shown as topics is reported as a group: the message that opened a topic is in the topic
-        // itself, and not in the group.
-        let opened = self.places.place(root).is_some_and(|place| place.topic == stand.thread);
+        let threaded = location.thread.is_some() && location.room == ChatKind::Group;
+        let Some(root) = location.root.as_deref().filter(|_| threaded) else { return Ok(false) };
+        // A group shown as topics is reported as an ordinary group. There, the first message of a topic belongs to the
+        // topic, not to the group.
+        let opened = self.places.place(root).is_some_and(|place| place.topic == location.thread);
         if opened
-            || self.is_in_conversation(&self.address(&stand.chat, stand.thread.clone()), root, sink).await?
+            || self
+                .is_in_conversation(&self.address(&location.chat, location.thread.clone()), root, sink)
+                .await?
         {
             return Ok(false);
         }
         if let Some(part) = self.places.has_talked(root) {
             return Ok(part);
         }
-        let part = self.is_in_conversation(&self.address(&stand.chat, None), root, sink).await?;
+        let part = self.is_in_conversation(&self.address(&location.chat, None), root, sink).await?;
         self.places.record_part(root, part);
         Ok(part)
     }
@@ -228,8 +237,8 @@ impl FeishuEventParser {
         }))
     }
 
-    /// Decodes the press of a button. The platform names the person; the place is that of the message which
-    /// holds the button.
+    /// Decodes the press of a button. The platform reports the user; the conversation is the one that contains the
+    /// message with the button.
     async fn press(
         &self,
         event: &str,
@@ -245,13 +254,39 @@ impl FeishuEventParser {
         };
         let Some(place) = self.find(id, sink).await? else { return Ok(None) };
         if place.sender.is_some() || place.chat != pressed.context.open_chat_id || event.is_empty() {
-            tracing::warn!("dropped press: it is not under a message of ours in its chat");
+            tracing::warn!("dropped press: its message is not the bot's, or not in this chat");
             return Ok(None);
         }
         Ok(Some(self.about(format!("p:{event}"), id, place, person, InboundKind::Press { action })))
     }
 
-    /// Makes the inbound of an action on a message.
+    /// Stores the answers of a submitted form. Returns the toast for the user. The platform does not redeliver a press,
+    /// so after a failure the user is asked to press again.
+    async fn submit(
+        &self,
+        event: &str,
+        pressed: &CardPress,
+        sink: &dyn EventSink,
+    ) -> Result<Value, FeishuIntakeError> {
+        let inbound = match with_timeout(self.press(event, pressed.clone(), sink)).await {
+            Ok(Some(inbound)) => blank(inbound),
+            Ok(None) => return Ok(toast("warning", Language::press_unused)),
+            Err(_) => return Ok(toast("warning", Language::press_again)),
+        };
+        let open = match sink.form(&inbound).await {
+            Ok(FormAccess::Open(open)) => open,
+            Ok(FormAccess::Refused(why)) => return Ok(plain_toast("warning", &why)),
+            Err(_) => return Ok(toast("warning", Language::press_again)),
+        };
+        let values = &pressed.action.form_value;
+        let answer = |at: usize, field: &FormField| form::answer(at, field, values);
+        match open.submit(sink, inbound, Vec::new(), answer).await? {
+            Submitted::Accepted => Ok(toast("success", |_| "👌")),
+            Submitted::Wrong(problems) => Ok(plain_toast("error", &open.problems_in_words(&problems))),
+        }
+    }
+
+    /// Returns the [`Inbound`] of an action on a message.
     fn about(
         &self,
         key: String,
@@ -280,32 +315,38 @@ impl FeishuEventParser {
     }
 }
 
-/// Gives a lookup its time.
+/// Runs a look-up with a timeout.
 async fn with_timeout<T>(
     work: impl Future<Output = Result<T, FeishuIntakeError>>,
 ) -> Result<T, FeishuIntakeError> {
-    let late = || IntakeError::Lookup(CallError::Unknown("no answer in time".to_owned()));
+    let late = || IntakeError::Lookup(CallError::Unknown("the call timed out".to_owned()));
     timeout(LOOKUP, work).await.unwrap_or_else(|_| Err(late()))
 }
 
-/// Returns the place of a message; `chain` is whether its thread continues a conversation of the chat.
-fn place(stand: MessageLocation, chain: bool) -> MessageInfo {
-    let private = stand.room == ChatKind::Private;
-    let topic = stand.thread.filter(|_| !private && !chain);
-    MessageInfo { chat: stand.chat, topic, private, sender: stand.sender }
+/// Returns the conversation and author of a message. `chain` means that its thread continues a conversation of the
+/// chat.
+fn place(location: MessageLocation, chain: bool) -> MessageInfo {
+    let private = location.room == ChatKind::Private;
+    let topic = location.thread.filter(|_| !private && !chain);
+    MessageInfo { chat: location.chat, topic, private, sender: location.sender }
 }
 
-/// Files come one by one and before the words that belong to them: alone with the bot they wait for each
-/// other.
+/// Returns the kind of a message. Files arrive one by one, before the text that belongs to them; in a private chat, an
+/// album id lets them wait for each other.
 fn kind(said: MessageContent, private: bool, from: &str) -> InboundKind {
     let alone = private && said.text.is_empty() && !said.files.is_empty();
     InboundKind::Message { album: alone.then(|| from.to_owned()), text: said.text, attachments: said.files }
 }
 
-/// Returns the toast shown to the person who pressed. The app takes the text of its own language.
+/// Returns the toast for the user who pressed a button. The app selects the text in its language.
 fn toast(kind: &str, content: fn(Language) -> &'static str) -> Value {
     let own = json!({"en_us": content(Language::English), "zh_cn": content(Language::Chinese)});
     json!({"toast": {"type": kind, "content": content(Language::English), "i18n": own}})
+}
+
+/// Returns a toast with a text in the user's language.
+fn plain_toast(kind: &str, text: &str) -> Value {
+    json!({"toast": {"type": kind, "content": text}})
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! The frames of the long connection, as protobuf (proto2) writes them.
+//! The frames of the long connection, in protobuf (proto2).
 
-/// The method of a control frame: ping or pong.
+/// Method of a control frame: ping or pong.
 pub(super) const CONTROL: i32 = 0;
-/// The method of a frame with an event, or its acknowledgement.
+/// Method of a frame with an event or an acknowledgement.
 pub(super) const DATA: i32 = 1;
 
-/// A frame. `required` makes zeros be written: strict readers miss them otherwise.
+/// A frame. Fields are `required` so that zeros are encoded, which strict readers expect.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct FeishuFrame {
     #[prost(uint64, required, tag = "1")]

@@ -1,5 +1,5 @@
-//! Events that Feishu posts. The signature is checked before any part of the body; only the question that sets a
-//! webhook up comes without one, and it is answered only to a sender that knows the key.
+//! Events posted by Feishu. The signature is verified before any part of the body is read. Only the challenge that sets
+//! up a webhook is unsigned, and it is answered only if the sender knows the key.
 
 use super::{
     event::EventEnvelope,
@@ -15,13 +15,13 @@ use serde::Deserialize;
 use serde_json::json;
 use subtle::ConstantTimeEq;
 
-/// A post may be so old, or as much ahead of this machine's clock, in milliseconds.
+/// Maximum difference between a post's time and this machine's clock, in milliseconds.
 const WINDOW: i64 = 5 * 60 * 1000;
 
-/// The signature, when it was made, and a number used once.
+/// Headers with the signature, its time, and its nonce.
 const SIGNED: [&str; 3] = ["x-lark-signature", "x-lark-request-timestamp", "x-lark-request-nonce"];
 
-/// Takes what Feishu posts for one account.
+/// Webhook of one bot.
 pub(super) struct FeishuWebhook {
     pub(super) parser: FeishuEventParser,
     pub(super) encrypt_key: SecretString,
@@ -34,7 +34,7 @@ struct Sealed {
 }
 
 impl Webhook for FeishuWebhook {
-    /// A question that sets the webhook up is not signed. A signed post contains its time.
+    /// Accepts unsigned posts, because the setup challenge is unsigned. A signed post must contain time and nonce.
     fn glance(&self, headers: &HeaderMap) -> Glance {
         let [signature, time, nonce] = SIGNED.map(|name| header(headers, name));
         let whole = !time.is_empty() && !nonce.is_empty();
@@ -54,7 +54,7 @@ impl Webhook for FeishuWebhook {
             if event.kind == "url_verification" {
                 return WebhookResponse::Taken(Some(json!({"challenge": event.challenge})));
             }
-            // The bot does not know yet who it is: Feishu posts it again.
+            // The bot's identity is not known yet; Feishu posts the event again.
             if self.parser.me.get().is_none() {
                 return WebhookResponse::Later;
             }
@@ -66,7 +66,7 @@ impl Webhook for FeishuWebhook {
 }
 
 impl FeishuWebhook {
-    /// Reports whether an event was stored: a webhook has no connection whose end would show a failure.
+    /// Reports whether an event was stored, because a webhook has no connection whose end would show a failure.
     fn report_health(&self, why: Option<&FeishuIntakeError>) {
         match why {
             Some(why) => {
@@ -77,7 +77,7 @@ impl FeishuWebhook {
         }
     }
 
-    /// Checks that a post is Feishu's and opens it.
+    /// Verifies that a post is Feishu's, and decrypts it.
     fn open(&self, post: WebhookRequest<'_>, now: i64) -> Result<EventEnvelope, WebhookResponse> {
         let signed = self.check_signature(post, now)?;
         let sealed: Sealed = crate::lenient::from_bytes(post.body).map_err(|_| unreadable(signed))?;
@@ -92,7 +92,7 @@ impl FeishuWebhook {
         Ok(event)
     }
 
-    /// Returns whether a post is signed; a wrong or old signature is an error.
+    /// Returns whether a post is signed. An invalid or old signature is an error.
     fn check_signature(&self, post: WebhookRequest<'_>, now: i64) -> Result<bool, WebhookResponse> {
         let [signature, time, nonce] = SIGNED.map(|name| post.header(name));
         if signature.is_empty() {
@@ -104,14 +104,14 @@ impl FeishuWebhook {
         let seconds = std::str::from_utf8(time).ok().and_then(|time| time.parse::<i64>().ok());
         let at = seconds.and_then(|seconds| seconds.checked_mul(1000)).ok_or(WebhookResponse::Forbidden)?;
         if now.saturating_sub(at).saturating_abs() > WINDOW {
-            tracing::warn!("refused post: its time is not this machine's");
+            tracing::warn!("refused post: its time differs from this machine's clock");
             return Err(WebhookResponse::Forbidden);
         }
         Ok(true)
     }
 }
 
-/// Returns the answer to an unreadable post. An unsigned one does not learn why it is refused.
+/// Returns the response to an invalid post. The sender of an unsigned post does not learn why it is refused.
 fn unreadable(signed: bool) -> WebhookResponse {
     if signed { WebhookResponse::Garbled } else { WebhookResponse::Forbidden }
 }

@@ -1,14 +1,14 @@
-//! Receives events over the long connection. Each connection has an address of its own, which is good once;
-//! the platform sends each event to one of an app's connections.
+//! Receives events over the long connection. Each connection needs a new URL, which is valid once. The platform sends
+//! each event to one of an app's connections.
 //!
-//! An event is acknowledged when it is kept, and comes again if it is not. Neither the content of one event nor its
-//! duration holds up the others.
+//! An event is acknowledged when it is stored, and is redelivered if it is not. Neither the content of an event nor the
+//! time it takes delays other events.
 
 use super::{
     FeishuChannel, FeishuEventMode,
     event::EventEnvelope,
     event_parser::FeishuEventParser,
-    failure::FeishuError,
+    facts::FeishuError,
     protocol::{FeishuDelivery, PING, Protocol, ProtocolStep},
 };
 use crate::{
@@ -24,13 +24,13 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// Maximum number of events being stored at a time; more stay in the socket.
+/// Maximum number of events being stored concurrently. Further events stay in the socket.
 const MAX_CONCURRENT_EVENTS: usize = 64;
-/// Ping interval of the socket, and the silence after which it is dead.
+/// Ping interval of the socket, and how long it may be silent before it counts as dead.
 const KEEPALIVE: Keepalive = Keepalive { ping: Duration::from_secs(20), idle: Duration::from_secs(65) };
-/// An app may have 50 connections. Where there are too many, another is tried after this.
+/// Delay before reconnecting if there are too many connections. An app may have 50.
 const TOO_MANY: Duration = Duration::from_secs(60);
-/// How often the token is looked at where there is no connection.
+/// Interval between checks of the token in webhook mode.
 const TOKEN: Duration = Duration::from_secs(60);
 
 impl FeishuChannel {
@@ -65,8 +65,8 @@ impl FeishuChannel {
         Ok(FeishuConnection::new(socket, protocol, ping, self.parser(), sink).serve(stop).await)
     }
 
-    /// Stays while Feishu posts. No connection shows when the app's secret becomes invalid: the token is checked now
-    /// and then, which requests another one only if the last is old or was refused.
+    /// Runs in webhook mode until `stop`. Without a connection, nothing shows that the app's secret became invalid, so
+    /// the token is checked regularly. A new token is requested only if the last one is old or was refused.
     async fn wait_for_webhook(
         &self,
         stop: &CancellationToken,
@@ -91,32 +91,32 @@ impl FeishuChannel {
         tracing::info!(account = self.config.account, how, "connected to Feishu");
     }
 
-    /// Learns who the bot is, once.
+    /// Fetches the bot's identity, once.
     pub(super) async fn learn_me(&self) -> Result<(), ConnectionEnd> {
         if self.me.get().is_some() {
             return Ok(());
         }
-        let told = self.state.client.call_top("bot/v3/info").await.map_err(|failure| ended(&failure))?;
-        let me = told.get("bot").and_then(|bot| bot["open_id"].as_str()).filter(|id| !id.is_empty());
+        let response = self.state.client.call_top("bot/v3/info").await.map_err(|failure| ended(&failure))?;
+        let me = response.get("bot").and_then(|bot| bot["open_id"].as_str()).filter(|id| !id.is_empty());
         let why =
-            || "the app has no bot: add the bot ability in the developer console, and publish a version";
+            || "the app has no bot: add the Bot ability in the developer console, and publish a version";
         let me = me.ok_or_else(|| ConnectionEnd::Fatal(ChannelError::Config(why().to_owned())))?;
-        // The first answer stays: an app's bot does not change.
+        // Never overwritten: an app always has the same bot.
         let _ = self.me.set(me.to_owned());
         Ok(())
     }
 
-    /// Asks where the connection is, and opens it.
+    /// Fetches the endpoint and opens a connection.
     async fn open(&self) -> Result<(Socket, Protocol, Duration), ConnectionEnd> {
-        let told = self.state.client.endpoint().await.map_err(|failure| refused_endpoint(&failure))?;
-        let url = told["URL"].as_str().unwrap_or_default();
+        let response = self.state.client.endpoint().await.map_err(|failure| refused_endpoint(&failure))?;
+        let url = response["URL"].as_str().unwrap_or_default();
         let lost = |why: &str| ConnectionEnd::Lost(why.to_owned());
         let parsed =
-            Url::parse(url).map_err(|_| lost("the platform gave no address for the long connection"))?;
+            Url::parse(url).map_err(|_| lost("the platform returned no URL for the long connection"))?;
         let service = parsed.query_pairs().find(|(name, _)| name == "service_id");
         let service = service.and_then(|(_, id)| id.parse().ok());
-        let service = service.ok_or_else(|| lost("the long connection's address names no service"))?;
-        let ping = ping_of(&told["ClientConfig"]).unwrap_or(PING);
+        let service = service.ok_or_else(|| lost("the URL of the long connection contains no service id"))?;
+        let ping = ping_of(&response["ClientConfig"]).unwrap_or(PING);
         let socket =
             Box::pin(Socket::connect(url, KEEPALIVE)).await.map_err(|error| refused_socket(&error))?;
         Ok((socket, Protocol::new(service), ping))
@@ -133,8 +133,8 @@ struct FeishuConnection<'a> {
     protocol: Protocol,
     ping: Duration,
     next_ping: Instant,
-    /// When the platform, not only the line, last said something.
-    heard: Instant,
+    /// Time of the last frame from the platform. Pongs of the WebSocket itself do not count.
+    last_frame: Instant,
     parser: FeishuEventParser,
     sink: &'a dyn EventSink,
 }
@@ -148,13 +148,13 @@ impl<'a> FeishuConnection<'a> {
         sink: &'a dyn EventSink,
     ) -> Self {
         let now = Instant::now();
-        Self { socket, protocol, ping, next_ping: now, heard: now, parser, sink }
+        Self { socket, protocol, ping, next_ping: now, last_frame: now, parser, sink }
     }
 
     async fn serve(mut self, stop: &CancellationToken) -> ConnectionEnd {
         let ended = self.read_until_end(stop).await;
         if stop.is_cancelled() {
-            // Without a goodbye the platform sends events here for a while.
+            // Without a close frame, the platform would still send events here for a while.
             self.socket.close().await;
         }
         ended
@@ -163,8 +163,8 @@ impl<'a> FeishuConnection<'a> {
     async fn read_until_end(&mut self, stop: &CancellationToken) -> ConnectionEnd {
         let mut keeping = FuturesUnordered::new();
         loop {
-            // Three pings without an answer.
-            let deaf = self.heard + self.ping * 3;
+            // Three unanswered pings.
+            let deadline = self.last_frame + self.ping * 3;
             let sent = tokio::select! {
                 biased;
                 () = stop.cancelled() => return ConnectionEnd::Renew,
@@ -173,7 +173,7 @@ impl<'a> FeishuConnection<'a> {
                     self.next_ping = Instant::now() + self.ping;
                     self.socket.send_binary(self.protocol.ping()).await
                 }
-                () = sleep_until(deaf) => return ConnectionEnd::Lost("the platform answers no pings".to_owned()),
+                () = sleep_until(deadline) => return ConnectionEnd::Lost("the platform does not answer pings".to_owned()),
                 frame = self.socket.next(), if keeping.len() < MAX_CONCURRENT_EVENTS => match frame {
                     Ok(SocketFrame::Binary(bytes)) => {
                         keeping.extend(self.on_frame(&bytes).map(|event| keep(self.parser.clone(), event, self.sink)));
@@ -190,10 +190,10 @@ impl<'a> FeishuConnection<'a> {
         }
     }
 
-    /// Takes a frame; returns an event that is whole.
+    /// Handles a frame. Returns an event if it is complete.
     fn on_frame(&mut self, bytes: &[u8]) -> Option<FeishuDelivery> {
         let now = Instant::now();
-        self.heard = now;
+        self.last_frame = now;
         match self.protocol.push(bytes, now) {
             ProtocolStep::Nothing => None,
             ProtocolStep::Pulse(interval) => {
@@ -206,14 +206,14 @@ impl<'a> FeishuConnection<'a> {
     }
 }
 
-/// Keeps an event and makes its acknowledgement.
+/// Stores an event and returns its acknowledgement.
 async fn keep(parser: FeishuEventParser, delivery: FeishuDelivery, sink: &dyn EventSink) -> Vec<u8> {
     let began = Instant::now();
     let answer = match crate::lenient::from_bytes::<EventEnvelope>(&delivery.payload) {
         Ok(event) => match parser.on_event(&event, sink).await {
-            Ok(told) => {
+            Ok(response) => {
                 parser.health.kept();
-                Ok(told)
+                Ok(response)
             }
             Err(refusal) => {
                 tracing::warn!(%refusal, "failed to accept event; Feishu sends it again");
@@ -229,7 +229,7 @@ async fn keep(parser: FeishuEventParser, delivery: FeishuDelivery, sink: &dyn Ev
     delivery.acknowledge(answer, began.elapsed())
 }
 
-/// Maps a failed call to how the connection ended.
+/// Converts a failed call to the connection's end.
 fn ended(failure: &FeishuError) -> ConnectionEnd {
     match failure {
         CallError::Auth(why) => ConnectionEnd::Fatal(ChannelError::Auth(why.clone())),
@@ -241,15 +241,15 @@ fn ended(failure: &FeishuError) -> ConnectionEnd {
     }
 }
 
-/// The endpoint has codes of its own: some pass, the others need a person's hand.
+/// Converts a failure of the endpoint, which has its own codes, to the connection's end.
 fn refused_endpoint(failure: &FeishuError) -> ConnectionEnd {
     match (failure, failure.code()) {
         (_, Some(403 | 514)) => ConnectionEnd::Fatal(ChannelError::Auth(failure.to_string())),
-        // Something on the way refuses.
+        // Refused by an intermediary.
         (CallError::Refused(why), _) => ConnectionEnd::Lost(why.clone()),
         _ => match ended(failure) {
             ConnectionEnd::Fatal(ChannelError::Config(why)) => {
-                let why = format!("{why}: is the long connection chosen in the developer console?");
+                let why = format!("{why}: choose the long connection in the developer console");
                 ConnectionEnd::Fatal(ChannelError::Config(why))
             }
             other => other,
@@ -257,18 +257,20 @@ fn refused_endpoint(failure: &FeishuError) -> ConnectionEnd {
     }
 }
 
-/// The reason of a refused handshake is in headers.
+/// Converts a refused handshake to the connection's end. The reason is in the headers.
 fn refused_socket(error: &SocketError) -> ConnectionEnd {
     let SocketError::Refused { headers, .. } = error else { return ConnectionEnd::Lost(error.to_string()) };
     let header = |name: &str| {
         let found = headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map_or("", |(_, value)| value.as_str())
     };
-    let told = header("handshake-msg");
+    let response = header("handshake-msg");
     match (header("handshake-status"), header("handshake-autherrcode")) {
-        ("514", "1000040350") => ConnectionEnd::Later(format!("{told}: who else uses this app?"), TOO_MANY),
-        ("403", _) => ConnectionEnd::Fatal(ChannelError::Auth(told.to_owned())),
-        (status, _) => ConnectionEnd::Lost(format!("{error}: {told} {status}").trim_end().to_owned()),
+        ("514", "1000040350") => {
+            ConnectionEnd::Later(format!("{response}: another process uses this app"), TOO_MANY)
+        }
+        ("403", _) => ConnectionEnd::Fatal(ChannelError::Auth(response.to_owned())),
+        (status, _) => ConnectionEnd::Lost(format!("{error}: {response} {status}").trim_end().to_owned()),
     }
 }
 
@@ -279,7 +281,7 @@ mod tests {
         Channel, HealthState,
         feishu::{
             FeishuConfig,
-            failure::{failure, unreadable},
+            facts::{failure, unreadable},
         },
     };
     use axum::{Json, Router, extract::Request};
@@ -289,7 +291,7 @@ mod tests {
 
     static GOOD: AtomicBool = AtomicBool::new(true);
 
-    /// A platform that gives one token, and nothing after.
+    /// A platform that issues one token and then stops answering.
     async fn take(request: Request) -> Json<Value> {
         let token = request.uri().path().ends_with("internal");
         Json(match token && GOOD.swap(false, Ordering::Relaxed) {
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_secret_that_is_not_good_any_more_is_noticed_without_a_connection() {
+    async fn a_revoked_secret_is_noticed_without_a_connection() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let domain = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
         tokio::spawn(async move { axum::serve(listener, Router::new().fallback(take)).await });
@@ -326,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_is_tried_again_and_what_does_not_ends_it() {
+    fn temporary_failures_are_retried_and_permanent_ones_are_fatal() {
         let auth = |why: &str| ConnectionEnd::Fatal(ChannelError::Auth(why.into()));
         let lost = |why: &str| ConnectionEnd::Lost(why.into());
         let cases = [
@@ -334,7 +336,7 @@ mod tests {
             (failure(200, 1_000_040_343, "internal", None), lost("internal (code 1000040343)")),
             (failure(200, 514, "auth failed", None), auth("auth failed (code 514)")),
             (failure(200, 403, "forbidden", None), auth("forbidden (code 403)")),
-            (unreadable(502, None), lost("an answer that cannot be read (HTTP 502)")),
+            (unreadable(502, None), lost("an unreadable response (HTTP 502)")),
         ];
         for (failure, expected) in cases {
             assert_eq!(refused_endpoint(&failure), expected);
@@ -344,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_handshake_says_in_headers_what_it_means() {
+    fn the_headers_of_a_refused_handshake_determine_the_end() {
         let refused = |status: &str, inner: &str| {
             let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
             refused_socket(&SocketError::Refused {

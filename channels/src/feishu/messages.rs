@@ -1,22 +1,21 @@
 //! The messages of one reply on Feishu.
 //!
-//! A message is a card of CardKit, whose text streams in. Its id is kept before the message is sent, so that a repeated
-//! send after a crash shows the same card under the same key and makes only one message: the platform knows a key for
-//! an hour. After that the message is looked for in the chat.
+//! A message is a CardKit card with streamed text. The card's id is stored before the message is sent, so that a
+//! repeated send after a crash shows the same card under the same key and creates only one message: the platform
+//! remembers a key for an hour. After that, the message is searched for in the chat.
 //!
-//! Operations on a card carry numbers that must grow, also over a restart. They are the milliseconds since the
-//! card was made, so that nothing has to be written down for them: one that is ahead of the clock, because the
-//! clock went back, is kept before it is used.
+//! Operations on a card have sequence numbers that must increase, even across restarts. The number is the age of the
+//! card in milliseconds, so it need not be stored. Only if the clock was set back is an offset added, and stored before
+//! it is used.
 //!
-//! If cards of CardKit cannot be had (an older tenant, a scope that is missing) the message is a plain card
-//! that is replaced, and if cards do not pass at all a post or a text, sent when the answer is whole. The
-//! form that was found to work is kept for the whole reply.
+//! If CardKit is unavailable (an older tenant, a missing scope), the message is a plain card that is replaced. If cards
+//! are rejected altogether, it is a post or a text, sent when the answer is complete. The first form that works is kept
+//! for the whole reply.
 
 use super::{
     card::FeishuPage,
     chat_client::{FeishuChatClient, Operation},
-    download::MAX_DOWNLOAD_BYTES,
-    failure::FeishuError,
+    facts::{CAPABILITIES, FeishuError},
     upload,
 };
 use crate::{
@@ -24,9 +23,8 @@ use crate::{
     clock::now,
     reply::{
         Capabilities, EditOutcome, FoundFile, MessageDraft, MessageHistory, MessageRef, NumberedChoices,
-        PlatformMessages, SendIntent,
+        PlatformMessages, SendIntent, UncertainFile,
     },
-    split::{Limit, Unit},
     transport::CallError,
 };
 use serde::{Deserialize, Serialize};
@@ -36,28 +34,28 @@ use std::{
     sync::Arc,
 };
 
-/// The platform knows a key for an hour; a little less, for the way there.
+/// How long a key is valid, in milliseconds: the platform's hour, less a margin for latency.
 const KEY: i64 = 55 * 60 * 1000;
-/// Margin that the engine subtracts from the time of an intent, in milliseconds.
+/// Margin that the reply subtracts from the time of an intent, in milliseconds.
 const MARGIN: i64 = 3600 * 1000;
-/// Time before an intent from which on known messages are asked for, in milliseconds.
+/// Known messages to exclude are read from this long before an intent, in milliseconds.
 const BEFORE: i64 = 10 * 60 * 1000;
 /// Maximum clock difference between this machine and the platform, in milliseconds.
 const SKEW: i64 = 60 * 1000;
-/// How far ahead of the clock numbers go where the clock's are not above the last one.
+/// Increments of the sequence number's offset, in milliseconds, used if the clock was set back.
 const JUMPS: [i32; 3] = [1_000, 100_000, 10_000_000];
 
-/// How a reply is shown, the best first.
+/// How a reply is shown, best form first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Way {
-    /// A card whose text streams in.
+    /// A card with streamed text.
     Stream,
     /// A card that is replaced.
     Card,
-    /// A post when the answer is whole.
+    /// A post, sent when the answer is complete.
     Post,
-    /// A text when the answer is whole.
+    /// A text, sent when the answer is complete.
     Text,
 }
 
@@ -77,20 +75,20 @@ pub(super) struct FeishuMessages {
     chat_client: FeishuChatClient,
     way: Way,
     cards: HashMap<String, Face>,
-    /// How often numbers were put ahead of the clock.
+    /// Number of times that the offset was increased.
     jumps: usize,
 }
 
 /// In-memory state of a card.
 #[derive(Clone, Debug, Default)]
 struct Face {
-    /// The last number that was used.
+    /// The last sequence number used.
     sequence: i32,
-    /// The page it shows; `None` if that is not known.
+    /// The page that the card shows; `None` if unknown.
     page: Option<FeishuPage>,
 }
 
-/// A message that is there.
+/// Record of a sent message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FeishuMessageRef {
     id: String,
@@ -98,18 +96,18 @@ pub(super) struct FeishuMessageRef {
     card: Option<CreatedCard>,
 }
 
-/// A card that was made.
+/// Record of a created card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CreatedCard {
     id: String,
-    /// When, in milliseconds since 1970.
+    /// Time of creation, in milliseconds since 1970.
     at: i64,
-    /// How far its numbers are ahead of the clock.
+    /// Offset of its sequence numbers from the clock, in milliseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     ahead: i32,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
 fn is_zero(ahead: &i32) -> bool {
     *ahead == 0
 }
@@ -129,16 +127,16 @@ impl FeishuMessages {
         Self { chat_client, way: Way::Stream, cards: HashMap::new(), jumps: 0 }
     }
 
-    /// Shows a reply in a worse way from now on. False where there is none.
+    /// Switches the reply to the next simpler form. Returns false if there is none.
     fn degrade(&mut self, why: &FeishuError) -> bool {
         let Some(worse) = self.way.next_fallback() else { return false };
-        tracing::warn!(%why, from = ?self.way, to = ?worse, "showing reply in a simpler way");
+        tracing::warn!(%why, from = ?self.way, to = ?worse, "showing reply in a simpler form");
         self.way = worse;
         true
     }
 
-    /// Does something with a card under the next number. One that is refused was perhaps used by a process before this
-    /// one: the clock has gone on since.
+    /// Performs an operation on a card with the next sequence number. Retries once if the number is refused: a previous
+    /// process may have used it, and the clock has advanced since.
     async fn operate(&mut self, card: &CreatedCard, operation: &Operation<'_>) -> Result<(), FeishuError> {
         match self.operate_once(card, operation).await {
             Err(failure) if failure.is_sequence() => self.operate_once(card, operation).await,
@@ -160,10 +158,10 @@ impl FeishuMessages {
         self.chat_client.operate(&card.id, operation, next).await
     }
 
-    /// Puts a card's numbers further ahead of the clock. False where that was tried often enough.
+    /// Increases the offset of a card's sequence numbers. Returns false after too many attempts.
     fn jump(&mut self, card: &mut CreatedCard) -> bool {
         let Some(jump) = JUMPS.get(self.jumps) else { return false };
-        tracing::warn!(jump, "advancing card's numbers: the clock went back");
+        tracing::warn!(jump, "advancing the card's sequence numbers: the clock was set back");
         self.jumps += 1;
         card.ahead = card.ahead.saturating_add(*jump);
         true
@@ -174,7 +172,7 @@ impl FeishuMessages {
         let before = self.cards.get(&card.id).and_then(|face| face.page.clone());
         let streams = before.as_ref().is_some_and(|before| before.choices == page.choices && !before.done)
             && !page.done;
-        // Until the result of this call is known, the shown content is unknown.
+        // Until this call succeeds, the shown content is unknown.
         self.cards.entry(card.id.clone()).or_default().page = None;
         if streams {
             self.stream(card, page).await?
@@ -185,7 +183,7 @@ impl FeishuMessages {
         Ok(())
     }
 
-    /// Streams text in. The platform closes a stream after ten minutes: it is opened again.
+    /// Streams text into a card. Reopens the stream, which the platform closes after ten minutes.
     async fn stream(&mut self, card: &CreatedCard, page: &FeishuPage) -> Result<(), FeishuError> {
         let text = Operation::Text(&page.markdown);
         match self.operate(card, &text).await {
@@ -199,7 +197,7 @@ impl FeishuMessages {
         }
     }
 
-    /// Replaces the card. A finished one closes the stream besides, or it would be "being written" for ever.
+    /// Replaces the card. For a final page it also closes the stream; otherwise the card would look unfinished forever.
     async fn replace(&mut self, card: &CreatedCard, page: &FeishuPage) -> Result<(), FeishuError> {
         self.operate(card, &Operation::Whole(page)).await?;
         if page.done {
@@ -208,7 +206,7 @@ impl FeishuMessages {
         Ok(())
     }
 
-    /// Sends a page in the present way.
+    /// Sends a page in the current form.
     async fn send(
         &mut self,
         intent: &SendIntent<Option<CreatedCard>>,
@@ -219,7 +217,7 @@ impl FeishuMessages {
         let (kind, content) = match (self.way, &card) {
             (Way::Stream, Some(card)) => {
                 match self.fill_card(card, page).await {
-                    // It is there already, perhaps: a change will show the page.
+                    // The message may already exist; an update will show the page.
                     Err(failure) if failure.is_sequence() && intent.again => {}
                     dressed => dressed?,
                 }
@@ -233,7 +231,7 @@ impl FeishuMessages {
         Ok(FeishuMessageRef { id, card })
     }
 
-    /// Makes a card show a page before it is sent. A new one shows the sign.
+    /// Makes a card show a page before it is sent. A new card shows a placeholder.
     async fn fill_card(&mut self, card: &CreatedCard, page: &FeishuPage) -> Result<(), FeishuError> {
         let shows = self.cards.get(&card.id).and_then(|face| face.page.as_ref()) == Some(page);
         if shows { Ok(()) } else { self.show(card, page).await }
@@ -259,20 +257,10 @@ impl FeishuMessages {
 impl PlatformMessages for FeishuMessages {
     type Page = FeishuPage;
     type Ref = FeishuMessageRef;
-    /// The card that the message is to show.
+    /// The card that the message will show.
     type DedupKey = Option<CreatedCard>;
 
-    const CAPABILITIES: Capabilities = Capabilities {
-        platform: "Feishu",
-        // Entities and escapes make it longer: a text that becomes too long is cut smaller.
-        text: Limit { unit: Unit::Bytes, max: 20_000, columns: 56 },
-        max_upload_bytes: upload::MAX_UPLOAD_BYTES,
-        max_download_bytes: MAX_DOWNLOAD_BYTES,
-        edits: true,
-        deletes: true,
-        buttons: true,
-        idempotent_send: true,
-    };
+    const CAPABILITIES: Capabilities = CAPABILITIES;
 
     fn capabilities(&self) -> Capabilities {
         let cards = matches!(self.way, Way::Stream | Way::Card);
@@ -320,7 +308,8 @@ impl PlatformMessages for FeishuMessages {
         }
     }
 
-    /// The platform knows a repetition for an hour. After that a message is looked for that no record knows.
+    /// Returns `None` for an hour, while the platform recognises a repetition by its key. After that, looks for an
+    /// unrecorded message of the bot.
     async fn find(
         &mut self,
         intent: &SendIntent<Option<CreatedCard>>,
@@ -330,7 +319,7 @@ impl PlatformMessages for FeishuMessages {
         if now() - intended < KEY {
             return Ok(None);
         }
-        // It may have come about by any try, the last one included.
+        // Any attempt may have created the message, including the last one.
         let own = self.chat_client.own_between(intended - SKEW, now() + SKEW).await?;
         let known = history.known_messages(intended - BEFORE).await?;
         let known: HashSet<&str> = known.iter().map(|one| one.message.as_str()).collect();
@@ -345,7 +334,7 @@ impl PlatformMessages for FeishuMessages {
     ) -> Result<FeishuMessageRef, CallError> {
         loop {
             match self.send(intent, page).await {
-                // A card that takes no change may be one that can be sent whole.
+                // A card that cannot be updated may still be accepted when it is sent whole.
                 Err(failure)
                     if (failure.may_pass_otherwise()
                         || (self.way == Way::Stream && failure.is_refused()))
@@ -361,7 +350,7 @@ impl PlatformMessages for FeishuMessages {
         page: &FeishuPage,
     ) -> Result<EditOutcome, CallError> {
         let result = match (&mut sent.card, self.capabilities().edits) {
-            // Only a complete page replaces a message that cannot change.
+            // Only a final page replaces a message that cannot change.
             (_, false) if page.done => return Err(unchangeable()),
             (_, false) => return Ok(EditOutcome::Shown),
             (Some(card), true) => match self.show(&card.clone(), page).await {
@@ -373,7 +362,7 @@ impl PlatformMessages for FeishuMessages {
             (None, true) => self.chat_client.patch(&sent.id, page).await,
         };
         match result {
-            // Another message, in a simpler way, takes its place.
+            // A new message in a simpler form replaces it.
             Err(failure) if failure.may_pass_otherwise() && self.degrade(&failure) => Err(unchangeable()),
             result => Ok(result.map(|()| EditOutcome::Shown)?),
         }
@@ -383,16 +372,9 @@ impl PlatformMessages for FeishuMessages {
         Ok(self.chat_client.delete(&sent.id).await?)
     }
 
-    /// The platform knows a repetition for an hour.
-    async fn find_file(
-        &mut self,
-        _key: &str,
-        since: i64,
-        _file: &OutFile,
-        _size: u64,
-        _ledger: &MessageHistory<'_>,
-    ) -> Result<FoundFile, SendError> {
-        let known = (0..KEY).contains(&now().saturating_sub(since));
+    /// Returns whether the file can be sent again: the platform recognises a repetition by its key, for an hour.
+    async fn find_file(&mut self, lost: &UncertainFile<'_>) -> Result<FoundFile, SendError> {
+        let known = (0..KEY).contains(&now().saturating_sub(lost.since));
         Ok(if known { FoundFile::Repeatable } else { FoundFile::Perhaps })
     }
 
@@ -411,7 +393,7 @@ impl PlatformMessages for FeishuMessages {
     }
 }
 
-/// A message that cannot change.
+/// Returns the error for a message that cannot change.
 fn unchangeable() -> CallError {
     CallError::Gone("the message cannot change".to_owned())
 }

@@ -1,5 +1,5 @@
-//! Content that a message points at: the message that it answers, forwarded bundles and cards. An event contains only
-//! their ids; Feishu gives the rest to a bot that is in the chat.
+//! Content that a message refers to: the message it replies to, forwarded bundles and cards. An event contains only
+//! their ids; Feishu provides their content to bots in the chat.
 
 use super::{
     FeishuChannel,
@@ -14,27 +14,27 @@ use crate::{
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 
-/// Query parameter by which Feishu returns whole cards and no placeholders.
+/// Query parameter that makes Feishu return complete cards instead of placeholders.
 const WHOLE_CARDS: &str = "card_msg_content_type=user_card_content";
-/// Maximum number of names that are looked up for one forwarded bundle.
+/// Maximum number of names looked up for one forwarded bundle.
 const MAX_NAMES: usize = 10;
-/// Number of messages on one page of a history, and of pages that are read.
+/// Number of messages per page of a history, and maximum number of pages.
 const RECENT_PAGE: usize = 50;
 const RECENT_PAGES: usize = 4;
-/// Problem of a message that is not in the chat of the one that answers it.
-const FOREIGN_CHAT: &str = "it was not read: it is not in this chat";
-/// Problem of a message that its author took back.
-const RECALLED: &str = "its author took it back";
+/// Problem text for a reply to a message in another chat.
+const FOREIGN_CHAT: &str = "not read: the message is in another chat";
+/// Problem text for a recalled message.
+const RECALLED: &str = "its author recalled it";
 
-/// Returns the content that a message of this kind passes on: a bundle that is still to be read, or a card. Neither is
-/// the sender's own word, so a card's words leave `said`.
+/// Returns the content that a message of this kind forwards: a bundle that has yet to be fetched, or a card. The sender
+/// wrote neither, so a card's text is moved out of `said`.
 pub(super) fn passed_on(kind: &str, id: &str, said: &mut MessageContent) -> Option<PointedAt> {
     match kind {
         "merge_forward" => Some(PointedAt::unread(PointedKind::Forward, id)),
         "interactive" => {
             let MessageContent { text, files } = std::mem::take(said);
             let card = PointedAt::of_text(PointedKind::Card, &text).with_files(files);
-            let problem = card.is_empty().then(|| "Feishu shows its content to no bot".to_owned());
+            let problem = card.is_empty().then(|| "Feishu does not show its content to bots".to_owned());
             Some(PointedAt { problem, ..card })
         }
         _ => None,
@@ -42,18 +42,18 @@ pub(super) fn passed_on(kind: &str, id: &str, said: &mut MessageContent) -> Opti
 }
 
 impl FeishuChannel {
-    /// Reads content that an event does not contain.
+    /// Fetches content that an event does not contain.
     pub(super) async fn read_pointed(
         &self,
         inbound: &Inbound,
         piece: &PointedAt,
     ) -> Result<Vec<PointedAt>, SendError> {
         let Some(id) = piece.reference.as_deref().and_then(plain) else { return Ok(Vec::new()) };
-        let told =
+        let response =
             self.state.client.call(Method::GET, &format!("im/v1/messages/{id}?{WHOLE_CARDS}"), None).await?;
-        let items = told["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let items = response["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         let Some((first, inner)) = items.split_first() else {
-            return Err(SendError::Refused("the message is not there".to_owned()));
+            return Err(SendError::Refused("the message does not exist".to_owned()));
         };
         if first["chat_id"].as_str().is_some_and(|chat| chat != inbound.address.chat) {
             return Ok(vec![PointedAt::unreadable(piece.kind, FOREIGN_CHAT)]);
@@ -85,12 +85,14 @@ impl FeishuChannel {
         let (mut found, mut token) = (Vec::new(), String::new());
         for _ in 0..RECENT_PAGES {
             let path = format!("{page}{token}");
-            let told = self.state.client.call(Method::GET, &path, None).await?;
-            let items = told["items"].as_array().cloned().unwrap_or_default();
+            let response = self.state.client.call(Method::GET, &path, None).await?;
+            let items = response["items"].as_array().cloned().unwrap_or_default();
             let old = items.iter().any(|item| millis(item.get("create_time")) < Some(wanted.since));
             found.extend(items.into_iter().filter(|item| is_wanted(item, inbound, wanted)));
-            let next =
-                told["page_token"].as_str().filter(|_| told["has_more"] == json!(true)).and_then(plain);
+            let next = response["page_token"]
+                .as_str()
+                .filter(|_| response["has_more"] == json!(true))
+                .and_then(plain);
             let Some(next) = next.filter(|_| !old && found.len() < wanted.max) else { break };
             token = format!("&page_token={next}");
         }
@@ -106,7 +108,7 @@ impl FeishuChannel {
         Ok(pieces)
     }
 
-    /// Returns the messages of a forwarded bundle. Feishu gives out none of their files.
+    /// Returns the messages of a forwarded bundle. Feishu does not provide their files.
     async fn bundle(&self, inner: &[Value]) -> Vec<PointedAt> {
         let mut asked: Vec<&str> = Vec::new();
         let mut pieces = Vec::new();
@@ -118,20 +120,17 @@ impl FeishuChannel {
             }
             let piece = self.message(PointedKind::Forward, item, known || asked.len() <= MAX_NAMES).await;
             let names =
-                piece.attachments.iter().map(|file| format!("[{}: not given out by Feishu]", file.name));
+                piece.attachments.iter().map(|file| format!("[{}: not provided by Feishu]", file.name));
             let text = lines([piece.text.clone()].into_iter().chain(names));
             pieces.push(PointedAt { text, attachments: Vec::new(), ..piece });
         }
         if pieces.is_empty() {
-            return vec![PointedAt::unreadable(
-                PointedKind::Forward,
-                "Feishu gives out none of its messages",
-            )];
+            return vec![PointedAt::unreadable(PointedKind::Forward, "Feishu does not provide its messages")];
         }
         pieces
     }
 
-    /// Returns a message as one piece. `ask` is whether a name that is not known is looked up.
+    /// Returns a message as one piece. `ask` is whether to look up an unknown name.
     async fn message(&self, kind: PointedKind, item: &Value, ask: bool) -> PointedAt {
         let text = |at: &str| item.pointer(at).and_then(Value::as_str).unwrap_or_default();
         let mentions: Vec<Mention> =
@@ -147,12 +146,12 @@ impl FeishuChannel {
         };
         let at = millis(item.get("create_time"));
         let piece = PointedAt::of_text(kind, &said).by(author.as_deref()).with_files(files);
-        let problem = piece.is_empty().then(|| "Feishu gives out no text of it".to_owned());
+        let problem = piece.is_empty().then(|| "Feishu does not provide its text".to_owned());
         PointedAt { own, at, problem, ..piece }
     }
 }
 
-/// Returns whether a message of a history is one of those that are wanted.
+/// Returns whether a message of a history matches the request.
 fn is_wanted(item: &Value, inbound: &Inbound, wanted: RecentMessages<'_>) -> bool {
     let id = item["message_id"].as_str().unwrap_or_default();
     let known = id == inbound.message || wanted.except.iter().any(|other| other == id);

@@ -1,7 +1,7 @@
-//! The long connection's protocol without its IO: frames in, events and pulses out, acknowledgements made.
+//! The protocol of the long connection, without IO: parses frames into events and pongs, and creates acknowledgements.
 //!
-//! An event may come in fragments, in any order and among those of others. Those of one event are joined when all are
-//! there; an incomplete event is forgotten after a while, and then the platform sends it again.
+//! An event may arrive in fragments, in any order and interleaved with those of other events. They are joined when all
+//! have arrived. An incomplete event is dropped after a while; the platform then sends it again.
 
 use super::frame::{CONTROL, DATA, FeishuFrame, FrameHeader};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::{collections::HashMap, time::Duration};
 use tokio::time::Instant;
 
-/// How long fragments of an incomplete event are kept; the platform's own clients wait as long.
+/// How long fragments of an incomplete event are kept, as in the platform's own clients.
 const FRAGMENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of fragments of an event.
 const FRAGMENTS: usize = 1024;
@@ -19,19 +19,19 @@ const FRAGMENTS: usize = 1024;
 const SETS: usize = 64;
 /// Maximum size of an event, and of all waiting fragments together, in bytes.
 const BYTES: usize = 8 * 1024 * 1024;
-/// How often the peer is pinged until it says otherwise; the platform's own default.
+/// Ping interval unless the peer requests another; the platform's own default.
 pub(super) const PING: Duration = Duration::from_secs(120);
-/// Minimum ping interval that the peer may ask for; the maximum is [`PING`].
+/// Minimum ping interval that the peer may request; the maximum is [`PING`].
 const MIN_PING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Result of reading a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ProtocolStep {
-    /// Nothing to do: a fragment, a ping, something unknown.
+    /// Nothing to do: a fragment, a ping, or an unknown frame.
     Nothing,
-    /// The peer is alive, and wants pings at this interval.
+    /// A pong. It may request a ping interval.
     Pulse(Option<Duration>),
-    /// An event is whole.
+    /// A complete event.
     Event(FeishuDelivery),
 }
 
@@ -39,7 +39,7 @@ pub(super) enum ProtocolStep {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FeishuDelivery {
     frame: FeishuFrame,
-    /// The event as JSON.
+    /// The event, as JSON.
     pub(super) payload: Vec<u8>,
 }
 
@@ -59,7 +59,7 @@ struct Set {
     since: Instant,
 }
 
-/// How the peer wants the connection to be kept.
+/// Settings requested by the peer.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct ClientConfig {
@@ -67,7 +67,7 @@ pub(super) struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// Returns how often the peer wants to be pinged.
+    /// Returns the requested ping interval.
     pub(super) fn ping(&self) -> Option<Duration> {
         let seconds = u64::try_from(self.ping_interval?).ok().filter(|seconds| *seconds > 0)?;
         Some(Duration::from_secs(seconds).clamp(MIN_PING_INTERVAL, PING))
@@ -75,23 +75,23 @@ impl ClientConfig {
 }
 
 impl Protocol {
-    /// Starts a connection of a service, as its URL names it.
+    /// Creates the state of a connection. `service` is the id in its URL.
     pub(super) fn new(service: i32) -> Self {
         Self { service, sets: HashMap::new(), bytes: 0 }
     }
 
-    /// Returns a ping.
+    /// Returns an encoded ping.
     pub(super) fn ping(&self) -> Vec<u8> {
         let headers = vec![FrameHeader::new("type", "ping")];
         FeishuFrame { service: self.service, method: CONTROL, headers, ..FeishuFrame::default() }
             .encode_to_vec()
     }
 
-    /// Takes the bytes of a message. Bytes that are no frame are nothing.
+    /// Handles the bytes of a message. Ignores bytes that are not a valid frame.
     pub(super) fn push(&mut self, bytes: &[u8], now: Instant) -> ProtocolStep {
         self.forget(now);
         let Ok(frame) = FeishuFrame::decode(bytes) else {
-            tracing::warn!(size = bytes.len(), "dropped message of the long connection: no frame");
+            tracing::warn!(size = bytes.len(), "dropped message of the long connection: not a valid frame");
             return ProtocolStep::Nothing;
         };
         match (frame.method, frame.header("type")) {
@@ -123,7 +123,7 @@ impl Protocol {
         Some(FeishuDelivery { frame, payload })
     }
 
-    /// Keeps a fragment; returns the whole when it was the last that was missing.
+    /// Adds a fragment. Returns the event if it is complete.
     fn join(&mut self, id: &str, sum: usize, seq: usize, part: Vec<u8>, now: Instant) -> Option<Vec<u8>> {
         if self.sets.get(id).is_some_and(|set| set.parts.len() != sum) {
             self.drop_set(id);
@@ -149,7 +149,7 @@ impl Protocol {
         Some(whole)
     }
 
-    /// Forgets the oldest sets where a new one or a part has no room.
+    /// Drops the oldest incomplete events until there is room for a fragment.
     fn make_room(&mut self, id: &str, size: usize) {
         while (self.sets.len() >= SETS && !self.sets.contains_key(id)) || self.bytes + size > BYTES {
             let others = self.sets.iter().filter(|(other, _)| *other != id);
@@ -178,8 +178,8 @@ impl Protocol {
 }
 
 impl FeishuDelivery {
-    /// Makes the acknowledgement: 200 with the answer to the platform, or 500 so that the event comes again. It echoes
-    /// the frame.
+    /// Returns the acknowledgement: 200 with the response to the platform, or 500 so that the event is redelivered. It
+    /// echoes the frame.
     pub(super) fn acknowledge(mut self, answer: Result<Option<Value>, ()>, took: Duration) -> Vec<u8> {
         let response = match answer {
             Ok(Some(data)) => json!({"code": 200, "data": BASE64_STANDARD.encode(data.to_string())}),

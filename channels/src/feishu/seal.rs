@@ -1,15 +1,14 @@
-//! Verification and decryption of posts: signed over the body as it comes, and sealed. Any bytes may come
-//! here.
+//! Verifies and decrypts posts. The signature covers the raw body. All input is untrusted.
 
 use aes::cipher::{BlockModeDecrypt, KeyIvInit, block_padding::Pkcs7};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// Size of a block, and of the initialization vector before the sealed text.
+/// Size of a cipher block, and of the initialization vector before the encrypted text, in bytes.
 const BLOCK: usize = 16;
 
-/// Returns whether a signature is the platform's: a hash of time, nonce, key and body.
+/// Returns whether a signature is valid: a hash of time, nonce, key and body.
 pub(super) fn is_signed(signature: &[u8], time: &[u8], nonce: &[u8], key: &str, body: &[u8]) -> bool {
     let mut hash = Sha256::new();
     for part in [time, nonce, key.as_bytes(), body] {
@@ -19,7 +18,7 @@ pub(super) fn is_signed(signature: &[u8], time: &[u8], nonce: &[u8], key: &str, 
     signature.to_ascii_lowercase().ct_eq(expected.as_bytes()).into()
 }
 
-/// Opens a text that was sealed with the key; `None` if it was not.
+/// Decrypts a text with the key; `None` if that fails.
 pub(super) fn open(sealed: &str, key: &str) -> Option<Vec<u8>> {
     let bytes = BASE64_STANDARD.decode(sealed).ok()?;
     let (iv, text) = bytes.split_at_checked(BLOCK)?;
@@ -32,7 +31,7 @@ pub(super) fn open(sealed: &str, key: &str) -> Option<Vec<u8>> {
     decryptor.decrypt_padded_vec::<Pkcs7>(text).ok()
 }
 
-/// Seals as the platform does.
+/// Encrypts a text as the platform does.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn close(text: &[u8], key: &str) -> String {
     use aes::cipher::BlockModeEncrypt;
@@ -46,7 +45,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As the platform's documentation has it, for the key `test key`.
+    /// Example from the platform's documentation, with the key `test key`.
     const HELLO: &str = "P37w+VZImNgPEO1RBhJ6RtKl7n6zymIbEG1pReEzghk=";
 
     #[test]
@@ -60,13 +59,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_with_its_key() {
+    fn sealed_text_opens_only_with_its_key() {
         assert_eq!(open(&close(b"hello", "k"), "k").as_deref(), Some(&b"hello"[..]));
         assert_ne!(open(&close(b"hello", "k"), "l").as_deref(), Some(&b"hello"[..]));
     }
 
     #[test]
-    fn a_signature_is_over_everything() {
+    fn a_signature_covers_every_part() {
         let hash = Sha256::digest(b"12keybody");
         let good: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
         assert!(is_signed(good.as_bytes(), b"1", b"2", "key", b"body"));
@@ -84,7 +83,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..100), text in "\\PC{0,60}") {
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100), text in "\\PC{0,60}") {
             open(&BASE64_STANDARD.encode(&bytes), "key");
             open(&text, "key");
             is_signed(&bytes, text.as_bytes(), &bytes, &text, &bytes);

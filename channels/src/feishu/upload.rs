@@ -1,6 +1,9 @@
-//! Files on their way to Feishu, streamed from the disk: first the bytes, then a message that shows them.
+//! Sends files to Feishu: uploads the bytes, streamed from disk, then sends a message that shows them.
 
-use super::{chat_client::FeishuChatClient, failure::FeishuError};
+use super::{
+    chat_client::FeishuChatClient,
+    facts::{FeishuError, MAX_PICTURE_BYTES},
+};
 use crate::{
     OutFile,
     name::is_picture,
@@ -9,13 +12,8 @@ use crate::{
 use pudu_net::reqwest::multipart::Form;
 use serde_json::json;
 
-/// The largest picture that Feishu shows as one, in bytes.
-const MAX_PICTURE_BYTES: u64 = 10_000_000;
-/// The largest file that Feishu takes, in bytes.
-pub(super) const MAX_UPLOAD_BYTES: u64 = 30_000_000;
-
-/// Sends a file: a picture as one, and as a file if Feishu does not like it. The bytes may be there twice, the
-/// message is not.
+/// Sends a file. A picture is sent as a picture, or as a file if Feishu refuses it. The bytes may be uploaded twice,
+/// but only one message is sent.
 pub(super) async fn send(
     chat_client: &FeishuChatClient,
     key: &str,
@@ -35,7 +33,7 @@ pub(super) async fn send(
         Ok(form.part("file", OutgoingFile::open(file).await?.part()))
     };
     let stored = chat_client.upload("im/v1/files", form, "file_key", transfer_timeout(size)).await;
-    // Bytes that arrived and are shown nowhere are as good as none.
+    // Uploaded bytes without a message have no visible effect.
     let stored = stored.map_err(CallError::before)?;
     chat_client.send("file", &json!({"file_key": stored}), key, false).await
 }
@@ -55,7 +53,7 @@ async fn picture(
     chat_client.send("image", &json!({"image_key": stored}), key, false).await
 }
 
-/// Returns what Feishu calls the type of a file, by its name.
+/// Returns Feishu's file type for a file name.
 fn kind(name: &str) -> &'static str {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     match extension.to_ascii_lowercase().as_str() {

@@ -1,10 +1,9 @@
-//! Writes marked text in the Markdown that DingTalk shows.
+//! Writes styled text as DingTalk's Markdown.
 //!
-//! Its clients know bold, italic, links, quotations and code, no tables (they are drawn already), and keep a line break
-//! only behind two spaces or as an empty line. Marks end with their line and begin again in the next one. Only the
-//! minimum that keeps text from becoming markup is escaped: not every client hides a backslash that was not needed.
-//! Nothing written here mentions a person to the platform: that takes a list of people beside the text, which is never
-//! sent.
+//! DingTalk's clients support bold, italic, links, quotations and code, but no tables (which are already drawn). They
+//! keep a line break only after two spaces or as an empty line. Delimiters are closed at the end of each line and
+//! reopened in the next. Only the minimum that keeps text from becoming markup is escaped: not every client hides an
+//! unnecessary backslash. No text can mention a user: a mention needs a separate list of users, which is never sent.
 
 use super::{APART, Rich, Style, hides_mark};
 use std::ops::Range;
@@ -27,7 +26,7 @@ pub fn markdown(rich: &Rich) -> String {
     out
 }
 
-/// A block in which white space counts, between fences longer than any in it.
+/// Writes a block with significant white space, between fences longer than any fence in it.
 fn fence(text: &str, out: &mut String) {
     let ticks = "`".repeat(longest_run(text).max(2) + 1);
     if !out.is_empty() && !out.ends_with('\n') {
@@ -58,7 +57,7 @@ fn write_line(rich: &Rich, range: Range<usize>, out: &mut String) {
     if rich.spans.iter().any(|span| span.style == Style::Quote && touches(&span.range)) {
         out.push_str("> ");
     }
-    // Spaces at the start of a line are not shown, or make it code.
+    // Spaces at the start of a line are not shown, or turn it into code.
     let line = rich.part(range.clone());
     let indent = line.len() - line.trim_start_matches(' ').len();
     out.push_str(&"\u{a0}".repeat(indent));
@@ -69,12 +68,12 @@ fn write_line(rich: &Rich, range: Range<usize>, out: &mut String) {
     inline(rich, range, out);
 }
 
-/// Returns whether a line begins without a mark, so that its first sign could be taken for markup.
+/// Returns whether a line begins without a style, so that its first character could be read as markup.
 fn is_first_plain(rich: &Rich, at: usize) -> bool {
     !rich.spans.iter().any(|span| span.range.contains(&at) && rank(&span.style).is_some())
 }
 
-/// Writes a part of one line with its marks, opened and closed in one fixed order.
+/// Writes a part of one line with its styles, whose delimiters are nested in a fixed order.
 fn inline(rich: &Rich, range: Range<usize>, out: &mut String) {
     let marks: Vec<(Range<usize>, &Style)> =
         rich.spans.iter().filter_map(|span| Some((within(rich, span, &range)?, &span.style))).collect();
@@ -96,14 +95,14 @@ fn inline(rich: &Rich, range: Range<usize>, out: &mut String) {
     change_between(&mut open, &[], CharPair { before, after: None }, out);
 }
 
-/// The characters around a place in a line.
+/// The characters around a position in a line.
 #[derive(Clone, Copy)]
 struct CharPair {
     before: Option<char>,
     after: Option<char>,
 }
 
-/// Changes the marks between two characters so that each is read as a mark.
+/// Closes and opens delimiters between two characters so that each is recognised as a delimiter.
 fn change_between<'a>(open: &mut Vec<&'a Style>, wanted: &[&'a Style], around: CharPair, out: &mut String) {
     let CharPair { before, after } = around;
     let kept = open.iter().zip(wanted).take_while(|(a, b)| a == b).count();
@@ -122,7 +121,7 @@ fn is_emphasis(style: &Style) -> bool {
     matches!(style, Style::Bold | Style::Italic | Style::Strike)
 }
 
-/// Returns the part of a line that a mark covers: marks do not begin or end with white space.
+/// Returns the part of a line that a style covers, without white space at its ends.
 fn within(rich: &Rich, span: &super::Span, line: &Range<usize>) -> Option<Range<usize>> {
     rank(&span.style)?;
     let range = span.range.start.max(line.start)..span.range.end.min(line.end);
@@ -135,7 +134,7 @@ fn within(rich: &Rich, span: &super::Span, line: &Range<usize>) -> Option<Range<
     (start < end).then_some(start..end)
 }
 
-/// Outermost first; code holds no other mark, and blocks and quotations are not among a line's marks.
+/// Returns the nesting order of an inline style, outermost first; `None` for blocks and quotations.
 fn rank(style: &Style) -> Option<u8> {
     match style {
         Style::Link(_) => Some(0),
@@ -180,7 +179,7 @@ fn close(style: &Style, out: &mut String) {
     }
 }
 
-/// Code inside a line, between more backticks than any run in it.
+/// Writes inline code, delimited by more backticks than any run in it.
 fn code(text: &str, out: &mut String) {
     let ticks = "`".repeat(longest_run(text) + 1);
     let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
@@ -191,7 +190,7 @@ fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Appends text with a backslash before characters that would be markup.
+/// Appends text, with a backslash before characters that would be markup.
 fn escape(text: &str, out: &mut String) {
     let mut before = None;
     let mut chars = text.chars().peekable();
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_become_dingtalks_own() {
+    fn styles_become_dingtalk_markdown() {
         check(&[
             ("plain", "plain"),
             ("**bold** *italic* ~~gone~~", "**bold** *italic* ~~gone~~"),
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_break_stays_one() {
+    fn line_breaks_are_kept() {
         check(&[
             ("one\ntwo", "one  \ntwo"),
             ("one\n\ntwo", "one\n\ntwo"),
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn code_and_tables_stand_between_fences_without_a_language() {
+    fn code_and_tables_are_fenced_without_a_language() {
         check(&[
             ("```rust\nfn a() {\n    b\n}\n```\nend", "```\nfn a() {\n    b\n}\n```\n\n\nend"),
             ("````\n```\n````", "````\n```\n````"),
@@ -292,7 +291,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
         #[test]
-        fn any_text_can_be_written(text in "[a-z*_`~<>#\\[\\]() \n|-]{0,120}") {
+        fn arbitrary_text_can_be_written(text in "[a-z*_`~<>#\\[\\]() \n|-]{0,120}") {
             let rich = parse(&text);
             let written = markdown(&rich);
             prop_assert!(written.is_empty() == rich.text.trim().is_empty());

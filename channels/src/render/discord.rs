@@ -1,8 +1,8 @@
-//! Writes marked text as Discord's Markdown.
+//! Writes styled text as Discord's Markdown.
 //!
-//! Discord reads marks in any text, so everything that looks like one and is none is escaped. Marks are written line by
-//! line and closed at each line's end: a quotation's sign can then precede any line. An address is put between angle
-//! brackets, in which nothing is read and which makes no preview.
+//! Discord parses markup in any text, so everything that only looks like markup is escaped. Delimiters are closed at
+//! the end of each line, so that any line can begin with `>`. URLs are put between angle brackets, which prevent markup
+//! and previews.
 
 use super::{APART, Rich, Span, Style};
 use std::{cmp::Reverse, fmt::Write, ops::Range};
@@ -13,7 +13,7 @@ pub fn markdown(rich: &Rich) -> String {
     let mut out = String::with_capacity(rich.text.len() * 5 / 4);
     let mut at = 0;
     for block in rich.spans.iter().filter(|span| span.style.is_block_code()) {
-        // A block inside another is part of the outer one.
+        // A nested block is part of the outer one.
         if block.range.start < at {
             continue;
         }
@@ -25,7 +25,7 @@ pub fn markdown(rich: &Rich) -> String {
     out
 }
 
-/// Writes a block of code. Its fence is on lines of its own, which are as good as an empty line.
+/// Writes a code block. Its fences are on separate lines, which replace an empty line.
 fn fence(code: &str, style: &Style, out: &mut String) {
     let before = out.trim_end_matches('\n').len();
     if before > 0 && out.len() > before {
@@ -39,7 +39,7 @@ fn fence(code: &str, style: &Style, out: &mut String) {
         Style::Pre(Some(language)) => language.as_str(),
         _ => "",
     };
-    // Fences inside would end it.
+    // Fences inside would end the block.
     let code = code.replace("```", &format!("`{APART}`{APART}`"));
     let _ = write!(out, "```{language}\n{}\n```", code.trim_end_matches('\n'));
 }
@@ -47,7 +47,7 @@ fn fence(code: &str, style: &Style, out: &mut String) {
 fn write_lines(rich: &Rich, range: Range<usize>, out: &mut String) {
     let mut start = range.start;
     let text = rich.part(range.clone());
-    // Behind a fence one line break is enough.
+    // After a fence, one line break is enough.
     let after_fence = out.ends_with("```") && text.starts_with('\n');
     let breaks = text.len() - text.trim_start_matches('\n').len();
     if after_fence {
@@ -73,7 +73,7 @@ fn write_line(rich: &Rich, line: Range<usize>, out: &mut String) {
     edges.extend([line.start, line.end]);
     edges.sort_unstable();
     edges.dedup();
-    let mut pen = Pen { out, open: Vec::new(), closed: false, begun: false };
+    let mut pen = Pen { out, open: Vec::new(), closed: false, has_started: false };
     for (from, to) in edges.iter().zip(edges.iter().skip(1)) {
         let active = spans.iter().filter(|span| span.range.start <= *from && span.range.end >= *to);
         pen.change(allowed(active.collect()));
@@ -82,7 +82,7 @@ fn write_line(rich: &Rich, line: Range<usize>, out: &mut String) {
     pen.change(Vec::new());
 }
 
-/// Returns the marks of a line, without the white space at their ends, at which Discord does not read marks.
+/// Returns the styles of a line, without white space at their ends, because Discord recognises no delimiters there.
 fn inline(rich: &Rich, line: &Range<usize>) -> Vec<Span> {
     let cut = |span: &Span| {
         let (start, end) = (span.range.start.max(line.start), span.range.end.min(line.end));
@@ -95,7 +95,7 @@ fn inline(rich: &Rich, line: &Range<usize>) -> Vec<Span> {
     rich.spans.iter().filter_map(cut).collect()
 }
 
-/// Returns the marks that may be combined, outermost first: those that hold others hold them here too.
+/// Returns the styles that can be combined, in nesting order, outermost first.
 fn allowed(mut spans: Vec<&Span>) -> Vec<Style> {
     spans.sort_by_key(|span| (span.range.start, Reverse(span.range.end), rank(&span.style)));
     let mut marks: Vec<&Style> = Vec::new();
@@ -105,7 +105,7 @@ fn allowed(mut spans: Vec<&Span>) -> Vec<Style> {
         }
     }
     let in_link = marks.iter().any(|style| matches!(style, Style::Link(_)));
-    // Code in a link is not read, and nothing is in code.
+    // Discord ignores code in a link. Code contains no other style.
     marks.retain(|style| !(in_link && rank(style) == CODE));
     marks.sort_by_key(|style| rank(style) == CODE);
     marks.into_iter().cloned().collect()
@@ -128,14 +128,14 @@ fn rank(style: &Style) -> u8 {
 struct Pen<'a> {
     out: &'a mut String,
     open: Vec<Style>,
-    /// Whether the last thing written ended a mark: another must not follow directly.
+    /// Whether the output ends with a closing delimiter. Another delimiter must not follow directly.
     closed: bool,
-    /// Whether words of this line were written.
-    begun: bool,
+    /// Whether text of this line was written.
+    has_started: bool,
 }
 
 impl Pen<'_> {
-    /// Closes marks that are no longer wanted and opens new ones.
+    /// Closes delimiters that no longer apply, and opens new ones.
     fn change(&mut self, wanted: Vec<Style>) {
         let kept = self.open.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
         while self.open.len() > kept {
@@ -153,7 +153,7 @@ impl Pen<'_> {
     }
 
     fn begin(&mut self, style: &Style) {
-        self.begun = true;
+        self.has_started = true;
         self.closed = false;
         match style {
             Style::Link(url) if is_web(url) => self.out.push('['),
@@ -192,11 +192,11 @@ impl Pen<'_> {
         });
         match (self.open.last(), link) {
             (Some(Style::Code), _) => code(text, self.out),
-            // Discord does not hide one address behind another: it is enough to show the words.
+            // Discord does not allow a link text that is itself a URL; the text alone is enough.
             (_, Some(_)) => escape(text, true, self.out),
-            _ => plain(text, !self.begun, self.out),
+            _ => plain(text, !self.has_started, self.out),
         }
-        self.begun |= !text.trim().is_empty();
+        self.has_started |= !text.trim().is_empty();
         self.closed = false;
     }
 }
@@ -205,7 +205,7 @@ fn is_web(url: &str) -> bool {
     url.starts_with("http://") || url.starts_with("https://")
 }
 
-/// Returns an address without the signs that would end it here.
+/// Escapes the characters that would end a URL here.
 fn escape_url(url: &str) -> String {
     let mut out = String::with_capacity(url.len());
     for c in url.chars() {
@@ -221,7 +221,7 @@ fn escape_url(url: &str) -> String {
     out
 }
 
-/// Writes code in a line, between as many backticks as it needs.
+/// Writes inline code, delimited by as many backticks as needed.
 fn code(text: &str, out: &mut String) {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     match longest {
@@ -231,14 +231,14 @@ fn code(text: &str, out: &mut String) {
         1 => {
             let _ = write!(out, "`` {text} ``");
         }
-        // Discord knows no more than two: others are shown by their like.
+        // Discord supports at most two, so other backticks are replaced by a similar character.
         _ => {
             let _ = write!(out, "`{}`", text.replace('`', "ˋ"));
         }
     }
 }
 
-/// Writes words: addresses between brackets, everything else escaped.
+/// Writes text, with URLs between angle brackets and everything else escaped.
 fn plain(text: &str, at_start: bool, out: &mut String) {
     let mut rest = text;
     let mut start = at_start;
@@ -247,7 +247,7 @@ fn plain(text: &str, at_start: bool, out: &mut String) {
         escape_from(words, start, false, out);
         let end = from.find(|c: char| c.is_whitespace() || matches!(c, '<' | '>')).unwrap_or(from.len());
         let (url, after) = from.split_at_checked(end).unwrap_or((from, ""));
-        // Punctuation of the sentence behind an address is not part of the address.
+        // Punctuation after a URL belongs to the sentence.
         let bare = url.trim_end_matches(['.', ',', ':', ';', '!', '?', '"', '\'', ')', ']', '*', '_']);
         let _ = write!(out, "<{bare}>");
         start = false;
@@ -257,7 +257,7 @@ fn plain(text: &str, at_start: bool, out: &mut String) {
     escape_from(rest, start, false, out);
 }
 
-/// Returns where the next address begins, with something behind its scheme.
+/// Returns the position of the next URL that has text after its scheme.
 fn address(text: &str) -> Option<usize> {
     let begins = |scheme: &str| {
         text.match_indices(scheme).map(|(at, _)| at).find(|at| {
@@ -272,7 +272,7 @@ fn escape(text: &str, in_link: bool, out: &mut String) {
     escape_from(text, false, in_link, out);
 }
 
-/// Writes a text so that it is read as it is.
+/// Writes a text so that it is shown literally.
 fn escape_from(text: &str, at_start: bool, in_link: bool, out: &mut String) {
     let mut start = at_start;
     let mut rest = text;
@@ -282,12 +282,12 @@ fn escape_from(text: &str, at_start: bool, in_link: bool, out: &mut String) {
         let marks = match c {
             '\\' | '*' | '_' | '~' | '`' | '|' | '[' | '<' => true,
             ']' => in_link,
-            // Names, of people and of all.
+            // Mentions.
             '@' => next.is_some_and(|next| next.is_alphanumeric() || matches!(next, '!' | '&')),
-            // Only at a line's start: quotations, headings, small print, lists.
+            // Only at the start of a line: quotations, headings, small text, lists.
             '>' | '#' => start,
             '-' | '+' => start && matches!(next, Some(' ' | '#')),
-            // An address that a link's words or a split left behind must not become one.
+            // A URL in a link text, or one left by a split, must not become a link.
             ':' => after.starts_with("//"),
             _ => false,
         };
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_become_discords_own() {
+    fn styles_become_discord_markdown() {
         check(&[
             ("plain", "plain"),
             ("**bold** *italic* ~~gone~~", "**bold** *italic* ~~gone~~"),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_mark_is_escaped() {
+    fn text_that_looks_like_markup_is_escaped() {
         check(&[
             ("2 \\* 3 and snake_case_name", "2 \\* 3 and snake\\_case\\_name"),
             (
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn names_call_nobody() {
+    fn names_ping_no_user() {
         check(&[
             ("hi @everyone and @here", "hi \\@everyone and \\@here"),
             ("\\<@123> \\<@&5> \\<#7>", "\\<\\@123> \\<\\@&5> \\<#7>"),
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_kept_whole_and_have_no_preview() {
+    fn urls_are_complete_and_have_no_preview() {
         check(&[
             ("see https://x.org/a_b_c?d=e.", "see <https://x.org/a_b_c?d=e>."),
             ("(https://x.org/a)", "(<https://x.org/a>)"),
@@ -382,14 +382,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_written_is_lost() {
+    fn no_text_is_lost() {
         let signs = "*_~`|[]()<>#-+@:\\/ ab\n";
         for seed in 0..400 {
             fastrand::seed(seed);
             let text: String =
                 (0..40).filter_map(|_| signs.chars().nth(fastrand::usize(..signs.len()))).collect();
             let written = markdown(&Rich::plain(text.clone()));
-            // Removing brackets around addresses and escapes gives the text again.
+            // Removing escapes and the brackets around URLs restores the text.
             let back: String = written.replace("\\\\", "\0").replace('\\', "").replace('\0', "\\");
             if !text.contains("http") {
                 assert_eq!(back, text, "{text:?} became {written:?}");

@@ -1,12 +1,12 @@
-//! Writes marked text as the Markdown of Feishu's cards.
+//! Writes styled text as the Markdown of Feishu's cards.
 //!
-//! Characters with a meaning in the markup are written as entities, so that words stay words: a model that writes `<at
-//! id=all></at>` mentions no person. Code takes no entities; there a tag that mentions a person is broken by an
-//! invisible character. Marks do not span lines and do not touch white space, as the markup wants it.
+//! Characters with a meaning in the markup are written as entities, so that text stays text: if a model writes `<at
+//! id=all></at>`, no user is mentioned. Code does not support entities; there, an invisible character breaks up tags
+//! that mention a user. As the markup requires, delimiters do not span lines and do not touch white space.
 
 use super::{APART, Rich, Span, Style, hides_mark};
 
-/// Tags that name people, in small letters.
+/// Beginnings of tags that mention users, in lower case.
 const NAMING: [&str; 2] = ["<at", "<person"];
 
 /// Returns the text as a card's Markdown.
@@ -30,7 +30,7 @@ pub fn card_markdown(rich: &Rich) -> String {
     out
 }
 
-/// Styles that hold for a stretch of the text.
+/// Styles of a segment of the text.
 #[derive(Default)]
 struct FeishuTextStyle<'a> {
     block: Option<&'a Span>,
@@ -60,7 +60,7 @@ impl<'a> FeishuTextStyle<'a> {
         marks
     }
 
-    /// Writes a stretch of the text between two characters.
+    /// Writes a segment of the text. `around` contains the characters before and after it.
     fn write(&self, text: &str, around: (Option<char>, Option<char>), out: &mut String) {
         if let Some(span) = self.block {
             return block(text, &span.style, out);
@@ -89,7 +89,7 @@ impl<'a> FeishuTextStyle<'a> {
             .into_iter()
             .filter_map(|(on, mark)| on.then_some(mark))
             .collect();
-        // Marks of two stretches that touch would be read as one.
+        // Adjacent delimiters of two segments would be read as one.
         if !marks.is_empty() && out.ends_with(['*', '~']) {
             out.push(APART);
         }
@@ -137,14 +137,14 @@ fn block(text: &str, style: &Style, out: &mut String) {
     out.push_str(&format!("\n{fence}\n"));
 }
 
-/// Code in a line. It has no way to say a backtick.
+/// Writes inline code, which cannot contain a backtick.
 fn code(text: &str, out: &mut String) {
     out.push('`');
     unnamed(&text.replace('`', "'"), out);
     out.push('`');
 }
 
-/// Writes text that takes no entities, with tags that mention a person broken.
+/// Writes text that does not support entities. Breaks up tags that mention a user.
 fn unnamed(text: &str, out: &mut String) {
     for (at, c) in text.char_indices() {
         out.push(c);
@@ -162,14 +162,14 @@ fn escape(text: &str, out: &mut String) {
     let mut rest = text.chars().peekable();
     let mut first = true;
     while let Some(c) = rest.next() {
-        let meant = match c {
+        let needs_escape = match c {
             '<' | '>' | '*' | '~' | '`' | '_' | '[' | ']' | '|' | '\\' => true,
             '&' => rest.peek().is_some_and(|next| *next == '#' || next.is_ascii_alphabetic()),
             '#' => begins && first,
             '-' => rule && first,
             _ => false,
         };
-        if meant {
+        if needs_escape {
             out.push_str(&format!("&#{};", u32::from(c)))
         } else {
             out.push(c)
@@ -197,7 +197,7 @@ mod tests {
     use crate::render::parse;
 
     #[test]
-    fn marks_are_written_as_cards_read_them() {
+    fn styles_become_card_markdown() {
         let cases = [
             ("**bold** and *it* and ~~old~~", "**bold** and *it* and ~~old~~"),
             ("# Title\n\ntext", "**Title**\n\ntext"),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stay_words() {
+    fn plain_text_stays_plain() {
         let cases = [
             ("2 * 3 < 4 & 5", "2 &#42; 3 &#60; 4 & 5"),
             ("AT&T &lt; snake_case", "AT&#38;T &#60; snake&#95;case"),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_named_by_what_a_model_writes() {
+    fn model_output_mentions_no_user() {
         for markdown in [
             "<at id=all></at>",
             "`<at id=all></at>`",
@@ -246,7 +246,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_mixture_of_marks_makes_a_tag(pieces in proptest::collection::vec(proptest::sample::select(vec![
+        fn no_mixture_of_markup_makes_a_tag(pieces in proptest::collection::vec(proptest::sample::select(vec![
             "<at id=all></at>", "<AT ", "<person id=1>", "<", "at", " id=all>", "`", "``", "```", "*", "**", "~~", "[",
             "](https://a.example)", "\n", " ", "|", "|-|", "> ", "# ", "- ", "&lt;", "\\", "鹿",
         ]), 0..24)) {

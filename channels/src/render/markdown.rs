@@ -1,11 +1,11 @@
-//! How pudu reads Markdown: one set of options for chats, page and terminal.
+//! Markdown options shared by chats, page and terminal.
 //!
-//! Models write GitHub's Markdown with three differences. Emphasis beside Chinese, Japanese and Korean needs no
-//! spaces. One tilde is a tilde. Formulas are written between `\(…\)`, `\[…\]` or dollar signs.
+//! Models write GitHub's Markdown with three differences. Emphasis next to Chinese, Japanese and Korean characters
+//! needs no spaces. A single tilde is just a tilde. Formulas are written between `\(…\)`, `\[…\]` or dollar signs.
 
 use comrak::{Arena, Node, Options, nodes::NodeMath, parse_document};
 
-/// Most formulas that are looked for in a text. The parser looks for the end of each in the whole paragraph.
+/// Maximum number of formulas to look for in a text. The parser searches the whole paragraph for the end of each.
 const MAX_FORMULAS: usize = 1000;
 
 /// Parses Markdown into a tree.
@@ -14,7 +14,7 @@ pub fn tree<'a>(arena: &'a Arena<'a>, markdown: &str) -> Node<'a> {
     parse_document(arena, markdown, &options(markdown))
 }
 
-/// Returns the options for a text. A pair of single tildes becomes a `Subscript` node: its tildes belong to the text.
+/// Returns the options for a text. A pair of single tildes becomes a `Subscript` node, whose tildes belong to the text.
 #[must_use]
 pub fn options(markdown: &str) -> Options<'static> {
     let formulas = markdown.matches(['$', '\\']).take(MAX_FORMULAS + 1).count() <= MAX_FORMULAS;
@@ -35,15 +35,15 @@ pub fn options(markdown: &str) -> Options<'static> {
 /// A formula, or text that only looks like one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Formula {
-    /// A formula in a line, without its delimiters.
+    /// An inline formula, without its delimiters.
     Inline(String),
-    /// A formula on lines of its own, without its delimiters.
+    /// A formula on separate lines, without its delimiters.
     Block(String),
-    /// Text with the signs around it: an amount, a variable of a shell, escaped brackets.
+    /// Text including its delimiters: an amount, a shell variable, escaped brackets.
     Text(String),
 }
 
-/// Reads a node of mathematics. `delimiter` is the first character of its source.
+/// Reads a math node. `delimiter` is the first character of its source.
 pub(super) fn formula(math: &NodeMath, delimiter: char, alone: bool) -> Formula {
     let literal = math.literal.trim();
     let is_latex = |c: char| c.is_ascii_digit() || "\\^_=+-*/<>{}|".contains(c);

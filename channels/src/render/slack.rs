@@ -1,12 +1,12 @@
-//! Writes marked text for Slack: as mrkdwn, Slack's own markup, and as the Markdown that its streams take.
+//! Writes styled text for Slack: as mrkdwn, Slack's own markup, and as Markdown, which its streams require.
 //!
-//! Neither can ping a person: `<`, `>` and `&` are escaped, and in Markdown, whose code knows no escapes, a sign of no
-//! width is put into anything that would be a reference. mrkdwn knows no escape for its own marks; one that would begin
-//! something is followed by a sign of no width.
+//! Neither can ping a user: `<`, `>` and `&` are escaped. Code in Markdown supports no escapes, so an invisible
+//! character is inserted into anything that would be a reference. mrkdwn cannot escape its own delimiters, so an
+//! invisible character is added after a character that would be a delimiter.
 
 use super::{APART, Rich, Span, Style, hides_mark};
 
-/// No width; words do not break there.
+/// Zero-width character that does not break words.
 const JOINER: char = '\u{2060}';
 
 /// Returns the text as mrkdwn.
@@ -21,23 +21,23 @@ pub fn markdown(rich: &Rich) -> String {
     write(rich, &Markdown { open_end: false })
 }
 
-/// Returns the text as the beginning of a Markdown text that continues: a block of code at its end is left open.
+/// Returns the text as the beginning of a longer Markdown text. A code block at its end is left open.
 #[must_use]
 pub fn markdown_so_far(rich: &Rich) -> String {
     write(rich, &Markdown { open_end: true })
 }
 
-/// A markup.
+/// One of the two markups.
 trait Markup {
-    /// Writes a block of code whose whole text is `code`.
+    /// Writes a code block with the text `code`.
     fn block(&self, code: &str, language: Option<&str>, last: bool, out: &mut String);
-    /// Writes a line's words with their marks.
+    /// Writes the text of a line with its styles.
     fn write_line(&self, line: &SlackLine<'_>, out: &mut String);
-    /// Begins a line of a quotation.
+    /// Prefix of a line of a quotation.
     const QUOTE: &'static str;
 }
 
-/// A piece of a line with uniform marks.
+/// A piece of a line with uniform styles.
 struct StyledPiece<'a> {
     text: &'a str,
     bold: bool,
@@ -52,7 +52,7 @@ struct SlackLine<'a> {
 }
 
 impl SlackLine<'_> {
-    /// Returns the character behind piece `n`, whose own white space at its end is `tail`.
+    /// Returns the character after piece `n`, whose trailing white space is `tail`.
     fn next(&self, n: usize, tail: &str) -> Option<char> {
         let next = || self.pieces.get(n + 1).and_then(|piece| piece.text.chars().next());
         tail.chars().next().or_else(next)
@@ -81,7 +81,7 @@ fn write<M: Markup>(rich: &Rich, markup: &M) -> String {
     out
 }
 
-/// Writes the text between blocks of code.
+/// Writes the text between code blocks.
 fn lines<M: Markup>(rich: &Rich, range: std::ops::Range<usize>, markup: &M, out: &mut String) {
     let text = rich.part(range.clone());
     let mut start = range.start;
@@ -106,7 +106,7 @@ fn covers(rich: &Rich, at: usize, wanted: impl Fn(&Style) -> bool) -> Option<&St
     rich.spans.iter().find(over).map(|span| &span.style)
 }
 
-/// Cuts a line where marks begin or end.
+/// Splits a line where styles begin or end.
 fn pieces(rich: &Rich, start: usize, end: usize) -> Vec<StyledPiece<'_>> {
     let inner = |at: &usize| *at > start && *at < end;
     let mut edges: Vec<usize> =
@@ -115,14 +115,14 @@ fn pieces(rich: &Rich, start: usize, end: usize) -> Vec<StyledPiece<'_>> {
     edges.sort_unstable();
     edges.dedup();
     let mut pieces: Vec<StyledPiece<'_>> = Vec::new();
-    let mut begun = start;
+    let mut part_start = start;
     for (from, to) in edges.iter().zip(edges.iter().skip(1)) {
         let piece = styled(rich, *from, *to);
         match pieces.last_mut().filter(|last| last.looks_like(&piece)) {
-            // A mark within its like: two pieces would end and begin in one place.
-            Some(last) => last.text = rich.part(begun..*to),
+            // A style nested in itself: two pieces would close and reopen the same delimiter in one position.
+            Some(last) => last.text = rich.part(part_start..*to),
             None => {
-                begun = *from;
+                part_start = *from;
                 pieces.push(piece);
             }
         }
@@ -130,7 +130,7 @@ fn pieces(rich: &Rich, start: usize, end: usize) -> Vec<StyledPiece<'_>> {
     pieces
 }
 
-/// Returns a piece of text that is marked alike.
+/// Returns a piece of text with uniform styles.
 fn styled(rich: &Rich, from: usize, to: usize) -> StyledPiece<'_> {
     let has = |wanted: fn(&Style) -> bool| covers(rich, from, wanted).is_some();
     StyledPiece {
@@ -144,7 +144,7 @@ fn styled(rich: &Rich, from: usize, to: usize) -> StyledPiece<'_> {
 }
 
 impl StyledPiece<'_> {
-    /// Returns whether another piece has the same marks. Two pieces of code stay apart.
+    /// Returns whether another piece has the same styles. Pieces of code are never merged.
     fn looks_like(&self, other: &Self) -> bool {
         let marks = |piece: &Self| (piece.bold, piece.italic, piece.strike);
         marks(self) == marks(other) && self.link == other.link && !self.code && !other.code
@@ -155,7 +155,7 @@ fn target(style: &Style) -> Option<&str> {
     if let Style::Link(url) = style { Some(url) } else { None }
 }
 
-/// Splits off the white space around words: a mark is never next to white space.
+/// Splits off the white space around a text, because delimiters must not be next to white space.
 fn split_whitespace_around(text: &str) -> (&str, &str, &str) {
     let words = text.trim();
     let before = text.len() - text.trim_start().len();
@@ -197,12 +197,12 @@ impl Markup for Mrkdwn {
     }
 }
 
-/// Returns whether Slack takes no mark beside this character: a letter, or a sign of another script's.
+/// Returns whether Slack recognises no delimiter next to this character: a letter, or a symbol of another script.
 fn hides_mrkdwn(c: char) -> bool {
     c.is_alphanumeric() || !(c.is_ascii() || c.is_whitespace() || c == APART)
 }
 
-/// Returns the marks that open a piece; they close it the other way round.
+/// Returns the opening delimiters of a piece. Reversed, they close it.
 fn mrkdwn_marks(piece: &StyledPiece<'_>, words: &str) -> String {
     let code = piece.code && piece.link.is_none() && !words.contains('`');
     let marks = [(piece.bold, '*'), (piece.italic, '_'), (piece.strike, '~'), (code, '`')];
@@ -228,7 +228,7 @@ fn mrkdwn_words(piece: &StyledPiece<'_>, words: &str, begins_line: bool, out: &m
     }
 }
 
-/// Appends text without marks: characters that would begin a mark go through `tame`, the others are escaped.
+/// Appends plain text. Characters that could begin markup are passed to `tame`; the others are escaped.
 fn literal(words: &str, out: &mut String, tame: impl Fn(char, &mut String)) {
     let mut chars = words.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -243,7 +243,7 @@ fn literal(words: &str, out: &mut String, tame: impl Fn(char, &mut String)) {
     }
 }
 
-/// Appends text with the three characters escaped that Slack gives a meaning.
+/// Appends text. Escapes the three characters with a special meaning in Slack.
 pub(crate) fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
@@ -312,13 +312,13 @@ fn markdown_words(words: &str, code: bool, begins_line: bool, out: &mut String) 
         raw(words, out);
         return;
     }
-    // At the beginning of a line these would make a heading, a list or a quotation.
+    // At the beginning of a line, these would start a heading, a list or a quotation.
     if begins_line && words.starts_with(['#', '-', '+', '>']) {
         out.push('\\');
     }
     let mut tamed = String::new();
     literal(words, &mut tamed, |mark, out| out.extend(['\\', mark]));
-    // Names that ping all members need no reference where Slack links names.
+    // Where Slack links names, these names ping all members without being references.
     for name in ["@here", "@channel", "@everyone"] {
         if tamed.contains(name) {
             tamed = tamed.replace(name, &name.replacen('@', "@\u{2060}", 1));
@@ -327,7 +327,7 @@ fn markdown_words(words: &str, code: bool, begins_line: bool, out: &mut String) 
     out.push_str(&tamed);
 }
 
-/// Appends code, in which nothing is escaped: only references are broken.
+/// Appends code. Nothing is escaped; references are broken up.
 fn raw(code: &str, out: &mut String) {
     let mut chars = code.chars().peekable();
     while let Some(c) = chars.next() {
@@ -338,8 +338,8 @@ fn raw(code: &str, out: &mut String) {
     }
 }
 
-/// Returns the part of a growing text that will surely begin the whole, as far as one can know: parts that may still
-/// become a mark, a heading or a table are left out.
+/// Returns the part of a growing text that is unlikely to change any more. Leaves out parts that may still become a
+/// styled range, a heading or a table.
 #[must_use]
 pub fn settled(rich: &Rich) -> Rich {
     let end = rich.text.len();
@@ -354,13 +354,13 @@ pub fn settled(rich: &Rich) -> Rich {
         }
     }
     for span in rich.spans.iter().filter(|span| !span.style.is_block()) {
-        // A mark that reaches the end may go on.
+        // A style that reaches the end may still grow.
         if span.range.end >= cut && span.range.start < cut {
             cut = span.range.start;
         }
     }
     let mut kept = rich.part(0..cut).trim_end().len();
-    // One more row may widen a table.
+    // Another row may widen a table.
     let table = |span: &&Span| {
         matches!(span.style, Style::Table { .. } | Style::Rows)
             && span.range.contains(&kept.saturating_sub(1))
@@ -373,7 +373,7 @@ pub fn settled(rich: &Rich) -> Rich {
     rich.slice(0..if solid { cut } else { kept }, "")
 }
 
-/// The last line of code may be the beginning of the fence that ends it.
+/// Returns the end of the settled part of a code block. Its last line may be the beginning of the closing fence.
 fn settled_code(rich: &Rich, span: &Span) -> usize {
     let code = rich.part(span.range.clone());
     let line = code.rfind('\n').map_or(0, |at| at + 1);
@@ -382,7 +382,7 @@ fn settled_code(rich: &Rich, span: &Span) -> usize {
     if maybe_fence { span.range.start + line.saturating_sub(1) } else { span.range.end }
 }
 
-/// Returns the first position in the last paragraph that later text may turn into a mark.
+/// Returns the first position in the last paragraph that later text may turn into markup.
 fn first_doubt(rich: &Rich, block: usize) -> usize {
     let text = rich.part(block..rich.text.len());
     let settled_mark =
@@ -397,7 +397,7 @@ fn first_doubt(rich: &Rich, block: usize) -> usize {
     [mark, line].into_iter().flatten().min().unwrap_or(text.len())
 }
 
-/// Returns whether the sign at `at` may get a meaning from the text that follows.
+/// Returns whether following text may turn the character at `at` into markup.
 fn doubtful(text: &str, at: usize) -> bool {
     let (before, from) = text.split_at_checked(at).unwrap_or((text, ""));
     let mut rest = from.chars();
@@ -421,7 +421,7 @@ fn doubtful(text: &str, at: usize) -> bool {
     }
 }
 
-/// Returns whether a text behind a bracket does not close it: it may become a formula.
+/// Returns whether the text after a bracket does not close it, so that it may become a formula.
 fn is_open(after: &str) -> bool {
     let mut depth = 1_usize;
     after.chars().all(|c| {
@@ -440,7 +440,7 @@ mod tests {
     use crate::render::parse;
 
     #[test]
-    fn marks_become_slacks() {
+    fn styles_become_mrkdwn() {
         let cases = [
             ("plain", "plain"),
             ("**bold** *italic* ~~gone~~ `a < b`", "*bold* _italic_ ~gone~ `a &lt; b`"),
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_model_writes_pings() {
+    fn model_output_pings_no_user() {
         for given in
             ["<!channel> hi", "<@U1>", "`<!here>`", "```\n<!everyone> <@U2>\n```", "[x](<https://a|b>)"]
         {
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_settled_stays_the_beginning_while_the_text_grows() {
+    fn settled_text_stays_a_prefix_while_the_text_grows() {
         let whole = "# A title\n\nSome **bold words** and `code` with a [link](https://a.b) in it, 2 < 3.\n\n\
             - one\n- two *x*\n\n```rust\nfn a() {\n    b\n}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> quote\n\n\
             A (note) and \\(x_1 * y_1\\) for $5, [^1] too.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | a cell that is wider than sixty characters, \
@@ -509,6 +509,6 @@ mod tests {
         }
         let end = markdown(&parse(whole));
         assert!(end.starts_with(&sent), "{sent:?}\n{end:?}");
-        assert!(steps > 40, "{steps} steps only");
+        assert!(steps > 40, "only {steps} steps");
     }
 }

@@ -1,22 +1,22 @@
-//! Lays out a table: in fixed-width characters where it fits, else row by row.
+//! Lays out a table: in fixed-width characters if it fits, otherwise row by row.
 
 use super::{Rich, Style};
 use comrak::nodes::TableAlignment;
 use unicode_width::UnicodeWidthStr;
 
-/// Between two columns.
+/// Separator of columns.
 const BAR: &str = " │ ";
-/// Begins a row that is written line by line, and its further lines.
+/// Prefixes of the first and further lines of a row written line by line.
 const MARKERS: [&str; 2] = ["• ", "  "];
 
-/// A table while its cells are read, header row first.
+/// A table being read, header row first.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     columns: Vec<TableAlignment>,
     rows: Vec<Vec<Rich>>,
 }
 
-/// A table in fixed-width characters, and how many bytes of its text are header.
+/// A table in fixed-width characters, and the length of its header in bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DrawnTable {
     pub(super) text: String,
@@ -38,8 +38,8 @@ impl Table {
         }
     }
 
-    /// Draws the table, if it is at most `max` characters wide. Text that runs from right to left is not drawn:
-    /// clients would reorder its columns.
+    /// Draws the table, if it is at most `max` characters wide. Tables with right-to-left text are not drawn, because
+    /// clients would reorder the columns.
     pub(super) fn grid(&self, max: usize) -> Option<DrawnTable> {
         let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row.iter().map(plain).collect()).collect();
         let width =
@@ -71,7 +71,7 @@ impl Table {
         cells.join(BAR).trim_end().to_owned()
     }
 
-    /// Writes each row as a list of its cells, each behind the name of its column. Empty cells are left out.
+    /// Writes each row as a list of its cells, each prefixed with the name of its column. Leaves out empty cells.
     pub(super) fn stack(&self) -> Rich {
         let (names, rows) = self.rows.split_first().map_or((&[][..], &[][..]), |(names, rows)| (names, rows));
         let mut out = Rich::default();
@@ -108,7 +108,7 @@ impl Rich {
     }
 }
 
-/// Returns a cell for a place without marks: the target of a link follows its words.
+/// Returns a cell as plain text. The URL of a link follows its text.
 fn plain(cell: &Rich) -> String {
     let mut text = String::new();
     let mut at = 0;
@@ -124,7 +124,7 @@ fn plain(cell: &Rich) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns whether a character belongs to a script that is written from right to left.
+/// Returns whether a character belongs to a right-to-left script.
 fn is_rtl(c: char) -> bool {
     matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}' | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
 }

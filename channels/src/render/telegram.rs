@@ -1,13 +1,13 @@
-//! Writes marked text as Telegram's HTML.
+//! Writes styled text as Telegram's HTML.
 //!
-//! Telegram allows code to contain no other mark and to be in none but a quotation, and links and quotations not to
-//! nest. Marks are therefore not written as they were opened: at each place where one begins or ends, the marks that
-//! may be combined there are computed again, in one fixed order.
+//! In Telegram, code can contain no other style and can be nested only in a quotation; links and quotations cannot be
+//! nested. Tags therefore do not follow the nesting of the source: wherever a style begins or ends, the styles that can
+//! be combined there are computed again, in a fixed order.
 
 use super::{Rich, Span, Style};
 use std::{fmt::Write, ops::Range};
 
-/// Has no width and breaks no line.
+/// Character without width that allows no line break.
 pub(crate) const WORD_JOINER: char = '\u{2060}';
 
 /// Returns the text as HTML for `parse_mode: HTML`.
@@ -26,8 +26,8 @@ pub fn html(rich: &Rich) -> String {
     out
 }
 
-/// Writes words so that a name behind an `@` calls no person: Telegram makes a mention from it, except in code. People
-/// see no difference.
+/// Writes text. After `@`, an invisible character prevents a mention: Telegram would turn a name there into one, except
+/// in code.
 fn write_words(rich: &Rich, range: Range<usize>, open: &[&Style], out: &mut String) {
     let mut before = rich.part(0..range.start).chars().next_back();
     let code = open.iter().any(|style| matches!(style, Style::Code) || style.is_block_code());
@@ -40,7 +40,7 @@ fn write_words(rich: &Rich, range: Range<usize>, open: &[&Style], out: &mut Stri
     }
 }
 
-/// Returns the text without markup. No name calls a person, not even one that was code.
+/// Returns the text without markup. No name mentions a user, not even one that was code.
 #[must_use]
 pub(crate) fn plain(rich: &Rich) -> String {
     let mut out = String::with_capacity(rich.text.len());
@@ -55,12 +55,12 @@ pub(crate) fn plain(rich: &Rich) -> String {
     out
 }
 
-/// Returns whether a name begins with this character.
+/// Returns whether a mention begins with this character.
 fn calls(before: Option<char>, c: char) -> bool {
     c == '@' && !before.is_some_and(|before| before.is_alphanumeric() || matches!(before, '_' | '/'))
 }
 
-/// Returns each place where marks change, and the marks from there on.
+/// Returns each position where styles change, and the styles from there on.
 fn style_changes(rich: &Rich) -> Vec<(usize, Vec<&Style>)> {
     let mut edges: Vec<usize> =
         rich.spans.iter().flat_map(|span| [span.range.start, span.range.end]).collect();
@@ -80,7 +80,7 @@ fn style_changes(rich: &Rich) -> Vec<(usize, Vec<&Style>)> {
     edges.into_iter().map(&mut marks).collect()
 }
 
-/// Returns the marks that may be combined, outermost first.
+/// Returns the styles that can be combined, outermost first.
 fn allowed<'a>(active: &[&'a Span]) -> Vec<&'a Style> {
     let mut marks: Vec<&Style> =
         active.iter().map(|span| &span.style).filter(|style| **style != Style::Rows).collect();
@@ -115,7 +115,7 @@ fn rank(style: &Style) -> u8 {
     }
 }
 
-/// Closes marks that are no longer wanted and opens new ones.
+/// Closes tags that no longer apply, and opens new ones.
 fn change<'a>(open: &mut Vec<&'a Style>, wanted: Vec<&'a Style>, out: &mut String) {
     let kept = open.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
     open.drain(kept..).rev().for_each(|style| close(style, out));
@@ -135,7 +135,7 @@ fn begin(style: &Style, out: &mut String) {
         Style::Italic => out.push_str("<i>"),
         Style::Strike => out.push_str("<s>"),
         Style::Code => out.push_str("<code>"),
-        // A language is letters, digits and a few signs that need no escape: the parser saw to it.
+        // The parser ensures that a language contains only characters that need no escape.
         Style::Pre(Some(language)) => {
             let _ = write!(out, "<pre><code class=\"language-{language}\">");
         }
@@ -158,7 +158,7 @@ fn close(style: &Style, out: &mut String) {
     });
 }
 
-/// Appends text with the four characters escaped that Telegram's HTML gives a meaning.
+/// Appends text. Escapes the four special characters of Telegram's HTML.
 pub(crate) fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
@@ -177,7 +177,7 @@ mod tests {
     use crate::render::parse;
 
     #[test]
-    fn a_name_calls_nobody() {
+    fn a_name_mentions_no_user() {
         let cases = [
             ("ask @ada, (@bob)", "ask @\u{2060}ada, (@\u{2060}bob)"),
             ("**@ada**", "<b>@\u{2060}ada</b>"),

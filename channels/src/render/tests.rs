@@ -9,7 +9,7 @@ fn check(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn inline_marks_become_telegrams_tags() {
+fn inline_styles_become_telegrams_tags() {
     check(&[
         ("plain", "plain"),
         ("**bold** *italic* ~~gone~~", "<b>bold</b> <i>italic</i> <s>gone</s>"),
@@ -22,7 +22,7 @@ fn inline_marks_become_telegrams_tags() {
 }
 
 #[test]
-fn marks_that_telegram_does_not_nest_are_taken_apart() {
+fn styles_that_telegram_does_not_nest_are_split() {
     check(&[
         ("**bold `code` bold**", "<b>bold </b><code>code</code><b> bold</b>"),
         ("[see `code` **now**](https://a.b)", "<a href=\"https://a.b\">see code <b>now</b></a>"),
@@ -37,7 +37,7 @@ fn marks_that_telegram_does_not_nest_are_taken_apart() {
 }
 
 #[test]
-fn only_links_that_cannot_do_harm_are_links() {
+fn only_harmless_links_are_links() {
     check(&[
         ("[a](https://x.y/?q=1&r=\"2\")", "<a href=\"https://x.y/?q=1&amp;r=&quot;2&quot;\">a</a>"),
         ("[citation:Deer](https://x.y)", "<a href=\"https://x.y\">Deer</a>"),
@@ -92,12 +92,12 @@ fn tables_are_drawn() {
 }
 
 #[test]
-fn what_would_show_nothing_is_shown_as_typed() {
+fn text_that_would_render_as_nothing_is_shown_unchanged() {
     check(&[("", ""), ("[a]: https://b.c", "[a]: https://b.c"), ("```\n```", "```\n```")]);
 }
 
 #[test]
-fn code_is_not_ended_by_what_is_in_it() {
+fn content_of_code_cannot_end_the_code() {
     let check = |text: &str, fence: &str| {
         assert_eq!(fenced(text), format!("{fence}\n{text}\n{fence}"));
     };

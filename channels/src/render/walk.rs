@@ -1,4 +1,4 @@
-//! From a tree of Markdown to text with marked ranges.
+//! Converts a Markdown tree to text with styled ranges.
 
 use super::{
     Rich, Style,
@@ -11,17 +11,17 @@ use comrak::{
     nodes::{ListType, NodeMath, NodeValue},
 };
 
-/// Width of a line in fixed-width characters, where the platform sets none.
+/// Default width of a line, in fixed-width characters.
 const DEFAULT_COLUMNS: usize = 60;
-/// The longest name of a footnote, in bytes.
+/// Maximum length of a footnote's name, in bytes.
 const MAX_FOOTNOTE_NAME: usize = 64;
 
-/// Lists nested deeper than this are not indented further.
+/// Nesting depth beyond which lists are not indented further.
 const MAX_LIST_DEPTH: usize = 6;
 const BULLETS: [&str; 3] = ["• ", "◦ ", "▪ "];
 
-/// Returns the title of a link that cites a page, which models write as `[citation:Title](address)`; any other link's
-/// text as it is.
+/// Returns the title of a citation, which models write as `[citation:Title](URL)`. Returns the text of any other link
+/// unchanged.
 #[must_use]
 pub(crate) fn citation_title(link: &str) -> &str {
     link.strip_prefix("citation:").map_or(link, str::trim_start)
@@ -33,8 +33,8 @@ pub fn parse(markdown: &str) -> Rich {
     parse_within(markdown, DEFAULT_COLUMNS)
 }
 
-/// Parses Markdown. A table wider than `columns` fixed-width characters is written row by row. Text that shows
-/// nothing when rendered is returned unchanged.
+/// Parses Markdown. A table wider than `columns` fixed-width characters is written row by row. Text that would render
+/// as nothing is returned unchanged.
 #[must_use]
 pub fn parse_within(markdown: &str, columns: usize) -> Rich {
     let arena = Arena::new();
@@ -49,11 +49,11 @@ pub fn parse_within(markdown: &str, columns: usize) -> Rich {
     if rich.text.trim().is_empty() { Rich::plain(markdown.trim()) } else { rich }
 }
 
-/// The source of a tree.
+/// Source of a tree.
 #[derive(Default)]
 struct MarkdownSource<'s> {
     text: &'s str,
-    /// Where its lines begin.
+    /// Start offsets of the lines.
     lines: Vec<usize>,
 }
 
@@ -82,23 +82,23 @@ struct Walk<'s> {
     /// Width of a line in fixed-width characters.
     columns: usize,
     source: MarkdownSource<'s>,
-    /// Line breaks owed before the next visible character; written late, so that nothing ends with them.
+    /// Pending line breaks before the next visible character. Written late, so that no text ends with them.
     gap: usize,
-    /// Offset of the text when a block was begun: until something is written no break is owed.
-    begun: usize,
+    /// Length of the text when the current block began. Until text is added, no line break is pending.
+    block_start: usize,
     /// Start offsets of the open inline and block styles.
     open: Vec<usize>,
-    /// The lists that are open: the next number, or none for bullets.
+    /// Open lists: the next number, or `None` for bullets.
     lists: Vec<Option<u64>>,
     quotes: usize,
     links: Vec<LinkTarget>,
     table: Option<OpenTable>,
 }
 
-/// A table that is being read.
+/// A table being read.
 struct OpenTable {
     table: Table,
-    /// The text around the table, while a cell is read in its place.
+    /// State of the surrounding text while a cell is read.
     around: Option<(Rich, usize, usize)>,
 }
 
@@ -197,7 +197,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Writes words. The mark of a citation and that of a footnote are not shown.
+    /// Writes text. The markers of citations and footnotes are not shown.
     fn text(&mut self, text: &str) {
         let mut rest = if self.links.is_empty() { text } else { citation_title(text) };
         while let Some((before, from)) = rest.split_once("[^") {
@@ -207,13 +207,13 @@ impl Walk<'_> {
             rest = from;
         }
         if let (Some(_), Some(name)) = (self.links.last(), rest.strip_prefix('^')) {
-            // A footnote whose definition is an address is read as a link.
+            // The parser reads a footnote whose definition is a URL as a link.
             rest = name;
         }
         self.write_labels(rest);
     }
 
-    /// Writes words, and labels in bold that CommonMark does not read: `**Status:**OK`.
+    /// Writes text, including bold labels that CommonMark does not recognise: `**Status:**OK`.
     fn write_labels(&mut self, text: &str) {
         let mut rest = text;
         while let Some((before, label, after)) = bold_label(rest) {
@@ -249,7 +249,7 @@ impl Walk<'_> {
         self.block(self.gap_of_blocks());
     }
 
-    /// Begins a footnote, which is laid out like an item of a list.
+    /// Begins a footnote, which is laid out like a list item.
     fn footnote(&mut self, node: Node<'_>, name: &str) {
         let follows = node
             .previous_sibling()
@@ -257,29 +257,29 @@ impl Walk<'_> {
         self.block(if follows { 1 } else { 2 });
         self.settle(self.lists.len());
         self.out.text.push_str(&format!("[{name}] "));
-        self.begun = self.out.text.len();
+        self.block_start = self.out.text.len();
         self.lists.push(None);
     }
 
-    /// Owes at least `lines` line breaks before the next text.
+    /// Requests at least `lines` line breaks before the next text.
     fn block(&mut self, lines: usize) {
-        if self.out.text.len() > self.begun {
+        if self.out.text.len() > self.block_start {
             self.gap = self.gap.max(lines);
         }
     }
 
-    /// Blocks inside a list are close together, as chats show them.
+    /// Returns the number of line breaks between blocks. Blocks in a list have no empty line between them.
     fn gap_of_blocks(&self) -> usize {
         if self.lists.is_empty() { 2 } else { 1 }
     }
 
-    /// Writes the line breaks that are owed, and the indent of the list that is open.
+    /// Writes the pending line breaks, and the indent of the open list.
     fn settle(&mut self, indent: usize) {
         if self.gap > 0 {
             self.out.text.extend(std::iter::repeat_n('\n', self.gap));
             self.out.text.extend(std::iter::repeat_n("  ", indent.min(MAX_LIST_DEPTH)));
             self.gap = 0;
-            self.begun = self.out.text.len();
+            self.block_start = self.out.text.len();
         }
     }
 
@@ -298,7 +298,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Remembers where a style begins.
+    /// Records where a style begins.
     fn open(&mut self) {
         self.settle(self.lists.len());
         self.open.push(self.out.text.len());
@@ -318,7 +318,7 @@ impl Walk<'_> {
 
     fn end_quote(&mut self) {
         self.quotes -= 1;
-        // Chats do not nest quotations: only the outermost is written.
+        // Chats do not nest quotations, so only the outermost is written.
         if self.quotes == 0 {
             self.close(Style::Quote);
         } else {
@@ -344,11 +344,11 @@ impl Walk<'_> {
         if let Some(done) = task {
             self.out.text.push_str(if done { "☑ " } else { "☐ " });
         }
-        self.begun = self.out.text.len();
+        self.block_start = self.out.text.len();
     }
 
-    /// Writes a block whose white space counts. It starts at the margin even in a list: an indent would become part of
-    /// the block.
+    /// Writes a block with significant white space. It starts at the margin even in a list, because an indent would
+    /// become part of the block.
     fn block_code(&mut self, text: &str, style: Style) {
         self.block(self.gap_of_blocks());
         if !text.is_empty() {
@@ -360,20 +360,20 @@ impl Walk<'_> {
         self.block(self.gap_of_blocks());
     }
 
-    /// Begins a cell, which is written as a text of its own.
+    /// Begins a cell, which is written as a separate text.
     fn start_cell(&mut self) {
         if let Some(open) = &mut self.table {
-            open.around = Some((std::mem::take(&mut self.out), self.gap, self.begun));
-            (self.gap, self.begun) = (0, 0);
+            open.around = Some((std::mem::take(&mut self.out), self.gap, self.block_start));
+            (self.gap, self.block_start) = (0, 0);
         }
     }
 
     fn end_cell(&mut self) {
         if let Some(open) = &mut self.table
-            && let Some((around, gap, begun)) = open.around.take()
+            && let Some((around, gap, block_start)) = open.around.take()
         {
             open.table.add_cell(std::mem::replace(&mut self.out, around));
-            (self.gap, self.begun) = (gap, begun);
+            (self.gap, self.block_start) = (gap, block_start);
         }
     }
 
@@ -401,7 +401,7 @@ impl Walk<'_> {
         if named.is_empty() {
             self.write(if image { "image" } else { &url });
         }
-        // The outermost link is the one that a click follows.
+        // Only the outermost link is clickable.
         if !self.links.is_empty() || url.is_empty() {
             return;
         }
@@ -423,13 +423,13 @@ impl Walk<'_> {
     }
 }
 
-/// Returns whether an address is a path of the agent. Files for people are sent beside the words.
+/// Returns whether a URL is a path in the agent's sandbox. Files for users are sent separately from the text.
 fn is_thread_file(url: &str) -> bool {
     url.trim_start_matches("sandbox:").starts_with("/mnt/user-data/")
 }
 
-/// Only these schemes become links: others may run code or open a file on the reader's machine, or call a person, as
-/// `tg:` does by a person's id.
+/// Returns whether a URL becomes a link. Other schemes may run code or open a file on the reader's machine, or mention
+/// a user, as `tg:` does by a user's id.
 fn may_be_followed(url: &str) -> bool {
     let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
     ["http", "https", "mailto"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
@@ -441,7 +441,7 @@ fn is_line_break(tag: &str) -> bool {
     name.eq_ignore_ascii_case("br")
 }
 
-/// Finds a label between double asterisks that ends with punctuation and is followed by a word without a space.
+/// Finds a label in double asterisks that ends with punctuation and is followed by a word without a space.
 fn bold_label(text: &str) -> Option<(&str, &str, &str)> {
     let (before, from) = text.split_once("**")?;
     let (label, after) = from.split_once("**")?;
@@ -451,7 +451,7 @@ fn bold_label(text: &str) -> Option<(&str, &str, &str)> {
     (begins && is_label && after.starts_with(char::is_alphanumeric)).then_some((before, label, after))
 }
 
-/// Removes the tags of a part that can be folded; chats cannot fold.
+/// Removes the tags of a collapsible section, which chats do not support.
 fn without_details(html: &str) -> String {
     let mut out = html.to_owned();
     for tag in ["<details>", "<details open>", "</details>", "<summary>", "</summary>"] {
@@ -460,7 +460,7 @@ fn without_details(html: &str) -> String {
     out
 }
 
-/// Returns the language that a fence names, if it looks like one.
+/// Returns the language of a fence, if it looks like one.
 fn language(info: &str) -> Option<String> {
     let word = info.split([' ', ',', '{']).next().unwrap_or_default();
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '#' | '-' | '_' | '.');

@@ -1,7 +1,7 @@
 //! Questions on platforms without buttons: their choices are numbered.
 //!
-//! A question is among the words that grow where messages can change, and in a separate message where they cannot. Its
-//! numbers count as long as it is asked, also over a restart.
+//! If messages can be edited, a question is part of the growing text; otherwise it is a separate message. Its numbers
+//! are valid while it is asked, even across restarts.
 
 use super::{
     PlatformMessages, PlatformReply,
@@ -12,7 +12,7 @@ use super::{
 use crate::{Address, FinalView, ReplyView, SendError};
 
 impl<M: PlatformMessages> PlatformReply<M> {
-    /// Resumes a question from before a restart: its numbers count before it is shown again.
+    /// Reopens a question from before a restart. Its numbers are valid even before it is shown again.
     pub(super) fn asked_before(
         messages: &M,
         record: &ReplyRecord<M::Ref, M::DedupKey>,
@@ -30,7 +30,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         if self.messages.capabilities().buttons {
             actions.clear();
         }
-        // The first view after a restart knows nothing yet.
+        // The first view after a restart does not contain the question yet.
         if std::mem::take(&mut self.taken_up) && actions.is_empty() {
             return Ok(());
         }
@@ -62,22 +62,22 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
     }
 
-    /// Returns the number of the first choice of a question asked in words.
+    /// Returns the number of the first choice of a question asked as text.
     pub(super) fn first_number(&self) -> Option<usize> {
         self.offer.as_ref().map(|offer| offer.first)
     }
 
-    /// Shows a placeholder where a message cannot change, and the question.
+    /// Shows a placeholder for a message that cannot be edited, and the question.
     pub(super) async fn hold_the_place(&mut self, view: &ReplyView) -> Result<(), SendError> {
-        // A question needs no sign before it.
+        // A question needs no placeholder.
         let empty = self.record.parts.is_empty() && view.prompt.is_none();
         if empty && self.messages.holds_a_place().await {
-            // It cannot change, and may stay: the words hold as long as it does.
+            // The placeholder cannot change and may stay, so its text must remain true.
             let (activity, choices) = (Some(self.language.answer_follows().to_owned()), view.choices.clone());
             let sign = ReplyView { activity, choices, ..ReplyView::default() };
             let pages = self.pages(|limit| pages::growing(&sign, None, limit));
             match self.show(&pages, false).await {
-                // It is only a placeholder: the question and the answer may still be accepted.
+                // This was only the placeholder: the question and the answer may still be accepted.
                 Err(SendError::Refused(why)) => {
                     tracing::debug!(why, "failed to send placeholder");
                 }
@@ -96,8 +96,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
         Ok(())
     }
 
-    /// The reply is finished: nothing is asked any more. Returns the number of the first thing to choose,
-    /// where that is done by number.
+    /// Closes the question, because the reply is finished. Returns the number of the first final choice, if choices are
+    /// made by number.
     pub(super) fn conclude(&mut self, view: &FinalView) -> Option<usize> {
         self.offer = None;
         if self.record.asked != PromptRecord::default() {
@@ -111,7 +111,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
         first
     }
 
-    /// Registers the message that lists the choices, as soon as one is there: any message of the reply identifies it.
+    /// Registers the id of the message that lists the choices, once one is sent. Any message of the reply identifies
+    /// it.
     pub(super) fn tell_who_lists(&self) {
         if let (true, Some(numbered), Some(id)) =
             (self.lists, self.messages.numbered_choices(), self.record.ids().next())

@@ -1,4 +1,4 @@
-//! Port of a live reply to its platform: make a message, change it, find it, delete it.
+//! Operations that a live reply needs from its platform: create, edit, find and delete messages.
 
 use super::{MessageDraft, NumberedChoices, Typing};
 use crate::{
@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 
-/// The messages of one reply on one platform. A value lives as long as the reply.
+/// The messages of one reply on one platform. Lives as long as the reply.
 pub(crate) trait PlatformMessages: Send + Sync + 'static {
-    /// Content of one message, ready to be sent. Equal pages need no call.
+    /// Content of one message, ready to be sent. Equal pages need no edit.
     type Page: Clone + PartialEq + Send + Sync;
-    /// Record of a message that is there.
+    /// Record of a sent message.
     type Ref: MessageRef;
-    /// Record of a message before it is sent, by which it can be found again; `()` where a key does it.
+    /// Data stored before a message is sent and used to find the message again; `()` if an idempotency key suffices.
     type DedupKey: Clone + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync;
 
-    /// The capabilities that hold unless [`Self::capabilities`] says otherwise.
+    /// Default of [`Self::capabilities`].
     const CAPABILITIES: Capabilities;
 
-    /// Returns the capabilities of this reply as it is shown now.
+    /// Returns the capabilities of this reply in its current form.
     fn capabilities(&self) -> Capabilities {
         Self::CAPABILITIES
     }
@@ -31,7 +31,7 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// Renders a message.
     fn page(&self, draft: &MessageDraft) -> Self::Page;
 
-    /// Returns whether the markup makes a page too long for the platform: it is cut smaller then.
+    /// Returns whether the markup makes a page too long for the platform. The page is then split further.
     fn overfull(&self, _page: &Self::Page) -> bool {
         false
     }
@@ -41,28 +41,28 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
         page.clone()
     }
 
-    /// Ends a message that was perhaps sent, where it cannot be deleted and is not needed.
+    /// Finishes a message that may have been sent, is no longer needed, and cannot be deleted.
     fn abandon(&mut self, _intent: &SendIntent<Self::DedupKey>) -> impl Future<Output = ()> + Send {
         async {}
     }
 
-    /// Returns whether a message that only holds the place is worth sending: not if it could not be taken
-    /// back.
+    /// Returns whether a placeholder should be sent. False if it could not be deleted later.
     fn holds_a_place(&mut self) -> impl Future<Output = bool> + Send {
         async { true }
     }
 
-    /// Returns how long a reply waits for its end before its first message; `neutral` if there are no words yet.
+    /// Returns how long a reply waits, in case it ends soon, before it sends its first message. `neutral` means that it
+    /// has no text yet.
     fn placeholder_delay(&self, _neutral: bool) -> Duration {
         Duration::ZERO
     }
 
-    /// Returns whether a new message shows the answer sooner than a change that has to wait for `wait`.
+    /// Returns whether a new message shows the answer sooner than an edit that has to wait for `wait`.
     fn posts_sooner(&self, _wait: Duration) -> bool {
         false
     }
 
-    /// Returns where the numbers of choices are remembered, where there may be no buttons.
+    /// Returns the registry of numbered choices, on platforms where buttons may be missing.
     fn numbered_choices(&self) -> Option<&Arc<NumberedChoices>> {
         None
     }
@@ -72,7 +72,7 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
         None
     }
 
-    /// Returns whether the last message was perhaps sent, and neither a key nor any search can find out whether it was.
+    /// Returns whether it is unknown if the last message was sent, and neither a key nor a search can find out.
     fn doubtful(&self) -> bool {
         false
     }
@@ -80,20 +80,21 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// Waits until another unfinished view may be shown.
     fn ready(&mut self) -> impl Future<Output = ()> + Send;
 
-    /// Waits until a page of the same words would look otherwise, because of the time that went by.
+    /// Waits until the page has to be rendered again although its text has not changed, because its rendering depends
+    /// on the time.
     fn next_refresh(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 
-    /// Fails while nothing at all may be sent: nothing needs to be written down for a call that is not made.
+    /// Fails while a rate limit forbids sending, so that the caller stores nothing for a call that cannot be made.
     fn check_rate_limit(&self) -> Result<(), CallError>;
 
-    /// Waits for the turn to send, where replies of one chat have to take turns.
+    /// Acquires the lock for sending, if replies of one chat have to take turns.
     fn lock_chat(&self) -> impl Future<Output = Option<KeyedLock>> + Send {
         async { None }
     }
 
-    /// Returns the key to store before a message is sent. `before` is the key under which it was perhaps sent already, and
+    /// Returns the key to store before a message is sent. `before` is the key of an earlier attempt whose message was
     /// not found.
     fn dedup_key(
         &mut self,
@@ -102,28 +103,28 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
         history: &MessageHistory<'_>,
     ) -> impl Future<Output = Result<Self::DedupKey, SendError>> + Send;
 
-    /// Looks for a message that was perhaps sent. `None` where it is not there, or where sending again under
-    /// the same key makes no second one.
+    /// Looks for a message that may have been sent. Returns `None` if it does not exist, or if sending it again under
+    /// the same key creates no duplicate.
     fn find(
         &mut self,
         intent: &SendIntent<Self::DedupKey>,
         history: &MessageHistory<'_>,
     ) -> impl Future<Output = Result<Option<Self::Ref>, SendError>> + Send;
 
-    /// Brings a record that an older version stored to the form of this one.
+    /// Converts a record of an older version to the current form.
     fn upgrade(state: Value) -> Value {
         state
     }
 
-    /// Makes a message.
+    /// Sends a message.
     fn post(
         &mut self,
         intent: &SendIntent<Self::DedupKey>,
         page: &Self::Page,
     ) -> impl Future<Output = Result<Self::Ref, CallError>> + Send;
 
-    /// Makes a message show a page; `Ok` if it does already. Its record may change; where that has to be stored before
-    /// a call is made it answers [`EditOutcome::SaveFirst`], and is asked again.
+    /// Makes a message show a page; `Ok` if it already does. Its record may change. Returns [`EditOutcome::SaveFirst`]
+    /// if the change has to be stored before the call, and is then called again.
     fn edit(
         &mut self,
         sent: &mut Self::Ref,
@@ -133,25 +134,21 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// Deletes a message.
     fn delete(&mut self, sent: &Self::Ref) -> impl Future<Output = Result<(), CallError>> + Send;
 
-    /// Deletes messages whose deletion failed before. Called at the end of a delivered reply, and again after an error,
-    /// which is [`SendError::Untidy`].
+    /// Retries failed deletions of messages. Called after the reply is delivered, and again after an error, which is
+    /// always [`SendError::Untidy`].
     fn retry_deletions(&mut self) -> impl Future<Output = Result<(), SendError>> + Send {
         async { Ok(()) }
     }
 
-    /// Looks for a file that was perhaps sent, first at `since`, in milliseconds since 1970.
+    /// Looks for a file that may have been sent.
     fn find_file(
         &mut self,
-        _key: &str,
-        _since: i64,
-        _file: &OutFile,
-        _size: u64,
-        _ledger: &MessageHistory<'_>,
+        _lost: &UncertainFile<'_>,
     ) -> impl Future<Output = Result<FoundFile, SendError>> + Send {
         async { Ok(FoundFile::Perhaps) }
     }
 
-    /// Prepares the sending of a file, invisibly. [`Self::platform_state`] is stored after it.
+    /// Prepares an upload without visible effect. [`Self::platform_state`] is stored afterwards.
     fn prepare_upload(
         &mut self,
         _key: &str,
@@ -161,8 +158,8 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Sends a file, which is there, not empty and not too large. Returns the message's id. The same key
-    /// comes again when the outcome was not known.
+    /// Sends a file, which must exist and be neither empty nor too large. Returns the message's id. A retry after an
+    /// unknown outcome uses the same key.
     fn upload(
         &mut self,
         key: &str,
@@ -170,39 +167,41 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
         size: u64,
     ) -> impl Future<Output = Result<String, CallError>> + Send;
 
-    /// Starts to show that something is being written, where the platform has such a sign.
+    /// Starts the typing indicator, if the platform has one.
     fn typing(&self) -> Option<Typing> {
         None
     }
 
-    /// Returns the state of the reply as a whole that is to be kept, `null` for none.
+    /// Returns the state to store for the whole reply; `null` for none.
     fn platform_state(&self) -> Value {
         Value::Null
     }
 
-    /// Takes back what [`Self::platform_state`] returned before a restart.
+    /// Restores the state that [`Self::platform_state`] returned before a restart.
     fn restore_platform_state(&mut self, _state: &Value) {}
 }
 
 /// Capabilities of a platform.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capabilities {
-    /// The platform's name, for people.
+    /// Display name of the platform.
     pub(crate) platform: &'static str,
-    /// How much visible text a message holds.
+    /// Maximum length of a message's visible text.
     pub(crate) text: Limit,
-    /// The largest file that can be sent, in bytes.
+    /// Maximum size of a file that can be sent, in bytes.
     pub(crate) max_upload_bytes: u64,
-    /// The largest file that can be fetched, in bytes.
+    /// Maximum size of a file that can be downloaded, in bytes.
     pub(crate) max_download_bytes: u64,
-    /// Whether a message can change. If not, one message holds the place, [`PlatformMessages::edit`] answers
-    /// [`CallError::Gone`] to the final page, and the answer comes as new messages.
+    /// Whether messages can be edited. If not, a placeholder is sent, [`PlatformMessages::edit`] returns
+    /// [`CallError::Gone`] for the final page, and the answer is sent as new messages.
     pub(crate) edits: bool,
     /// Whether a message can be deleted without a trace.
     pub(crate) deletes: bool,
-    /// Whether choices can be pressed. If not they are words, with numbers to answer by.
+    /// Whether buttons are supported. If not, choices are listed as text, with numbers to answer with.
     pub(crate) buttons: bool,
-    /// Whether sending again under the same key makes no second message.
+    /// Maximum number of inputs of a form; 0 without forms.
+    pub(crate) form_fields: usize,
+    /// Whether sending again under the same key creates no duplicate.
     pub(crate) idempotent_send: bool,
 }
 
@@ -211,57 +210,67 @@ pub(crate) struct Capabilities {
 pub(crate) enum EditOutcome {
     /// The message shows the page.
     Shown,
-    /// The message's record changes and has to be stored first. Nothing was done.
+    /// The message's record has changed and has to be stored first. Nothing was done.
     SaveFirst,
 }
 
-/// Result of the search for a file that was perhaps sent.
+/// A file that may have been sent.
+pub(crate) struct UncertainFile<'a> {
+    /// The key under which it was sent.
+    pub(crate) key: &'a str,
+    /// When it was first sent, in milliseconds since 1970.
+    pub(crate) since: i64,
+    pub(crate) file: &'a OutFile,
+    pub(crate) size: u64,
+    pub(crate) history: &'a MessageHistory<'a>,
+}
+
+/// Result of the search for a file that may have been sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FoundFile {
-    /// It is there, as this message.
+    /// The file was sent, as this message.
     There(String),
-    /// It is not there, or sending it again under its key makes no second one.
+    /// The file was not sent, or sending it again under its key creates no duplicate.
     Repeatable,
-    /// It is not there, and may still appear: sent again soon it is perhaps there twice.
+    /// The file was not found, but may still appear. Sending it again soon may create a duplicate.
     Absent,
-    /// Unknown: sent again it is perhaps there twice.
+    /// Unknown. Sending it again may create a duplicate.
     Perhaps,
 }
 
-/// Record of a message that is there.
+/// Record of a sent message.
 pub(crate) trait MessageRef:
     Clone + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync
 {
-    /// Returns the platform's id: an answer to it continues the conversation.
+    /// Returns the platform's id of the message. A reply to it continues the conversation.
     fn id(&self) -> String;
 
-    /// Makes one of an id alone, for a record that this version cannot read.
+    /// Creates a record from only an id, if this version cannot read the stored record.
     fn from_id(id: &str) -> Option<Self>;
 }
 
-/// A message that is about to be sent.
+/// A message about to be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SendIntent<M> {
-    /// Which part of the reply it is, from 0.
+    /// Index of the part of the reply, from 0.
     #[serde(skip)]
     pub(crate) n: usize,
-    /// Whether it was perhaps sent already, and not found.
+    /// Whether it may have been sent before, and was not found.
     #[serde(skip)]
     pub(crate) again: bool,
-    /// The same as long as it is the same message: 32 letters and digits. For platforms that know a
-    /// repetition by it.
+    /// Idempotency key of 32 letters and digits. Stays the same for all attempts to send this message.
     pub(crate) key: String,
-    /// An hour before it was first to be sent, in milliseconds since 1970.
+    /// An hour before the first attempt to send it, in milliseconds since 1970.
     pub(crate) since: i64,
     /// The platform's record of the message.
     #[serde(rename = "mark")]
     pub(crate) dedup_key: M,
 }
 
-/// View of the known messages in the chats of this account.
+/// The known messages in the chats of this bot.
 pub(crate) struct MessageHistory<'a> {
     store: &'a dyn ReplyStore,
-    /// The ids of this reply's own messages.
+    /// Ids of this reply's own messages.
     pub(crate) own: Vec<String>,
 }
 
@@ -270,7 +279,7 @@ impl<'a> MessageHistory<'a> {
         Self { store, own }
     }
 
-    /// Returns all messages that were seen or sent since `since`, in milliseconds since 1970.
+    /// Returns all messages seen or sent since `since`, in milliseconds since 1970.
     pub(crate) async fn known_messages(&self, since: i64) -> Result<Vec<KnownMessage>, SendError> {
         Ok(self.store.known_messages(since).await?)
     }

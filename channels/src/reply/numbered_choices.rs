@@ -1,13 +1,13 @@
-//! Numbers that people type for choices offered in words.
+//! Numbers that users type to select choices offered as text.
 //!
-//! If nothing can be pressed the choices of a message are a list with numbers. An answer with such a number
-//! alone means that choice: the very press that a button would have been, under a finished message as under a
-//! question. The right to decide is not checked here: presses are judged elsewhere, and these are presses.
+//! Without buttons, the choices of a message are a numbered list. An answer that consists only of such a number selects
+//! that choice. It has the same effect as pressing a button, both for a finished message and for a question. Whether
+//! the user may decide is not checked here, but where presses are handled.
 //!
-//! A number of a question means that question and no other. Numbers continue from one question of a place to the next,
-//! so that one that is typed too late decides nothing else, and restart only after an hour without any. If the number
-//! of known places reaches the limit and one has to be forgotten, new ones continue from its numbers. The list of a
-//! finished message is forgotten by a restart; a question is kept with its reply.
+//! A number identifies one question only. Numbers continue from one question of a conversation to the next, so a late
+//! answer never decides another question. They restart only after an hour without any. If the limit of tracked
+//! conversations is reached and one has to be forgotten, new ones continue from its numbers. A restart forgets the list
+//! of a finished message; a question is stored with its reply.
 
 use crate::{Address, Choice, EventKey, Inbound, InboundKind};
 use std::{
@@ -17,27 +17,27 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Maximum number of chats remembered, besides those where something is asked.
+/// Maximum number of conversations remembered, besides those with an open question.
 const MAX_TRACKED_CHATS: usize = 1024;
-/// Age after which no answer with a previously shown number is expected.
+/// How long after it was shown a number may be typed.
 const STALE: Duration = Duration::from_secs(3600);
 
-/// Numbered choices, by place.
+/// Numbered choices, by conversation.
 #[derive(Debug, Default)]
 pub(crate) struct NumberedChoices(Mutex<ChoiceTable>);
 
 #[derive(Debug, Default)]
 struct ChoiceTable {
     kept: HashMap<String, ChatChoices>,
-    /// The first number that no forgotten place has shown, and when that was last shown or taken back.
+    /// First number that no forgotten conversation has shown, and when conversations were last forgotten.
     floor: Option<(usize, Instant)>,
 }
 
 #[derive(Debug)]
 struct ChatChoices {
-    /// The first number that was not shown yet.
+    /// The first number not shown yet.
     next: usize,
-    /// When something was last shown or taken back.
+    /// When numbers were last shown or withdrawn.
     at: Instant,
     /// Choices of the newest finished message, numbered from 1.
     list: Option<ChoiceList>,
@@ -48,9 +48,9 @@ struct ChatChoices {
 #[derive(Debug)]
 struct ChoiceList {
     actions: Vec<String>,
-    /// The platform's id of the message, once it is there; until then a number means the typed text.
+    /// The platform's id of the message, once it is sent. Until then, typing a number is like typing its action.
     message: Option<String>,
-    /// The event that chose: another means nothing, the same may come again.
+    /// The event that selected a choice. Other events have no effect; the same event may be redelivered.
     chosen: Option<EventKey>,
 }
 
@@ -60,12 +60,12 @@ struct OpenPrompt {
     actions: Vec<String>,
 }
 
-/// A question that can be answered by number until this is dropped.
+/// A question that can be answered by number, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct NumberedPrompt {
     numbered: Arc<NumberedChoices>,
     place: String,
-    /// The number of its first choice.
+    /// Number of the first choice.
     pub(crate) first: usize,
 }
 
@@ -83,7 +83,7 @@ impl ChatChoices {
         Self { next, at: Instant::now(), list: None, open: Vec::new() }
     }
 
-    /// Numbers up to `last` are shown now.
+    /// Records that numbers up to `last` are shown.
     fn shows(&mut self, last: usize) {
         self.next = self.next.max(last + 1);
         self.at = Instant::now();
@@ -99,8 +99,7 @@ impl NumberedChoices {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something is asked in a place. Its numbers are none that were shown there lately, and not below
-    /// `least`.
+    /// Opens a question in a conversation. Its numbers were not shown there recently, and are at least `least`.
     pub(crate) fn ask(
         self: &Arc<Self>,
         address: &Address,
@@ -113,8 +112,7 @@ impl NumberedChoices {
         self.open(place, key.clone(), first, actions)
     }
 
-    /// Opens a question from before a restart again, under its old numbers. Returns `None` if the numbers are
-    /// taken.
+    /// Reopens a question from before a restart with its old numbers. Returns `None` if the numbers are taken.
     pub(crate) fn renew(
         self: &Arc<Self>,
         address: &Address,
@@ -141,8 +139,8 @@ impl NumberedChoices {
         NumberedPrompt { numbered: Arc::clone(self), place: key, first }
     }
 
-    /// Records that a place now shows a finished message, with these choices or none. Returns the number of the first:
-    /// `None` while a question is open there, whose numbers are not to be mistaken.
+    /// Records that a conversation now shows a finished message, with or without choices. Returns the number of the
+    /// first choice; `None` without choices, and while a question is open, to avoid confusion with its numbers.
     pub(crate) fn list(&self, address: &Address, choices: &[Choice]) -> Option<usize> {
         let (mut places, key) = (self.places(), address.key());
         if choices.is_empty() {
@@ -160,14 +158,14 @@ impl NumberedChoices {
         Some(1)
     }
 
-    /// The finished message that lists its choices in a place is there, under this id.
+    /// Records the id of the finished message that lists its choices.
     pub(crate) fn listed_by(&self, address: &Address, message: &str) {
         if let Some(list) = self.places().kept.get_mut(&address.key()).and_then(|place| place.list.as_mut()) {
             list.message = Some(message.to_owned()).filter(|message| !message.is_empty());
         }
     }
 
-    /// Replaces a number by its meaning.
+    /// Replaces a typed number with the action that it selects.
     pub(crate) fn resolve(&self, inbound: Inbound) -> Inbound {
         let InboundKind::Message { text, attachments, .. } = &inbound.kind else { return inbound };
         if !inbound.addressed || !attachments.is_empty() {
@@ -181,7 +179,7 @@ impl NumberedChoices {
         }
     }
 
-    /// Returns the meaning of a number, and the finished message that lists it.
+    /// Returns the action that a number selects, and the finished message that lists it.
     fn meaning(&self, inbound: &Inbound, number: usize) -> Option<(InboundKind, Option<String>)> {
         let mut places = self.places();
         let place = places.kept.get_mut(&inbound.address.key())?;
@@ -200,7 +198,7 @@ impl NumberedChoices {
     }
 }
 
-/// Returns a place, which is forgotten at some time if nothing is asked there.
+/// Returns the state of a conversation, which may be forgotten once it has no open question.
 fn at<'a>(places: &'a mut ChoiceTable, key: &str) -> &'a mut ChatChoices {
     if places.kept.len() >= MAX_TRACKED_CHATS && !places.kept.contains_key(key) {
         places.forget();
@@ -214,7 +212,7 @@ fn at<'a>(places: &'a mut ChoiceTable, key: &str) -> &'a mut ChatChoices {
 }
 
 impl ChoiceTable {
-    /// Forgets the places where nothing is asked: first the stale ones.
+    /// Forgets conversations without open questions: stale ones first, then all others if needed.
     fn forget(&mut self) {
         self.kept.retain(|_, place| !place.is_stale());
         if self.kept.len() < MAX_TRACKED_CHATS {
@@ -226,13 +224,13 @@ impl ChoiceTable {
         self.floor = Some((next, Instant::now()));
     }
 
-    /// The first number of a place that is not known.
+    /// Returns the first number for a new conversation.
     fn next(&self) -> usize {
         self.floor.filter(|(_, at)| at.elapsed() < STALE).map_or(1, |(next, _)| next)
     }
 }
 
-/// Reads a message that is a number and nothing else.
+/// Parses a message that consists only of a number.
 fn number(text: &str) -> Option<usize> {
     let digits = text.trim().trim_end_matches(['.', '。', ')']);
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -264,7 +262,7 @@ mod tests {
         }
     }
 
-    /// Returns the meaning of typed text: words, or a press.
+    /// Returns the meaning of typed text: a message, or a press.
     fn means(numbered: &NumberedChoices, inbound: Inbound) -> String {
         match numbered.resolve(inbound).kind {
             InboundKind::Message { text, .. } => text,
@@ -282,56 +280,59 @@ mod tests {
     }
 
     #[test]
-    fn a_number_means_what_was_listed_last_and_only_once() {
+    fn a_number_selects_from_the_last_list_only_once() {
         let numbered = NumberedChoices::default();
         assert_eq!(numbered.list(&place("a"), &choices(&["/retry", "/stop"])), Some(1));
-        let says = |key: &str, text: &str| means(&numbered, typed("a", key, text));
+        let meaning_of = |key: &str, text: &str| means(&numbered, typed("a", key, text));
         for other in ["0", "3", "2 apples", "-1", "+1", "two", "", "99999999999999999999999", "١"] {
-            assert_eq!(says("k", other), other);
+            assert_eq!(meaning_of("k", other), other);
         }
         assert_eq!(means(&numbered, typed("b", "k", "1")), "1");
-        assert_eq!(says("k", " 2. "), "/stop");
-        assert_eq!(says("k", " 2. "), "/stop", "the same event that comes again");
-        assert_eq!(says("l", "1"), "1");
+        assert_eq!(meaning_of("k", " 2. "), "/stop");
+        assert_eq!(meaning_of("k", " 2. "), "/stop", "the same event, redelivered");
+        assert_eq!(meaning_of("l", "1"), "1");
         numbered.list(&place("a"), &choices(&["/retry"]));
         numbered.listed_by(&place("a"), "m");
         let pressed = numbered.resolve(typed("a", "k", "1"));
         assert_eq!(
             (pressed.kind, pressed.message.as_str()),
             (InboundKind::Press { action: "/retry".into() }, "m"),
-            "below a message that is there it is the press"
+            "once the message is sent, the number is a press"
         );
         numbered.list(&place("a"), &choices(&["/retry"]));
         numbered.list(&place("a"), &[]);
-        assert_eq!(says("k", "1"), "1");
+        assert_eq!(meaning_of("k", "1"), "1");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_question_is_answered_by_its_own_numbers_until_it_is_over() {
+    async fn a_question_is_answered_by_its_own_numbers_until_it_is_closed() {
         let numbered = Arc::new(NumberedChoices::default());
-        let says = |text: &str| means(&numbered, typed("a", "k", text));
+        let meaning_of = |text: &str| means(&numbered, typed("a", "k", text));
         let first = numbered.ask(&place("a"), 0, actions("A"));
         assert_eq!(
-            (first.first, says("1"), says("2")),
+            (first.first, meaning_of("1"), meaning_of("2")),
             (1, "press /approve A".into(), "press /deny A".into())
         );
-        assert_eq!(says("1"), "press /approve A", "whoever may not has not used it up");
-        assert_eq!(numbered.list(&place("a"), &choices(&["/retry"])), None, "its numbers are not mistaken");
+        assert_eq!(meaning_of("1"), "press /approve A", "an answer without permission does not use it up");
+        assert_eq!(numbered.list(&place("a"), &choices(&["/retry"])), None, "a question is open");
         let other = numbered.ask(&place("a"), 0, actions("B"));
-        assert_eq!((says("1"), says("3")), ("press /approve A".into(), "press /approve B".into()));
+        assert_eq!(
+            (meaning_of("1"), meaning_of("3")),
+            ("press /approve A".into(), "press /approve B".into())
+        );
         drop(first);
-        assert_eq!((says("1"), says("4")), ("1".into(), "press /deny B".into()));
+        assert_eq!((meaning_of("1"), meaning_of("4")), ("1".into(), "press /deny B".into()));
         drop(other);
         let next = numbered.ask(&place("a"), 0, actions("C"));
-        assert_eq!((next.first, says("1"), says("3")), (5, "1".into(), "3".into()));
+        assert_eq!((next.first, meaning_of("1"), meaning_of("3")), (5, "1".into(), "3".into()));
         drop(next);
         tokio::time::advance(STALE).await;
         assert_eq!(numbered.ask(&place("a"), 0, actions("D")).first, 1);
-        assert_eq!(numbered.ask(&place("b"), 7, actions("E")).first, 7, "as its reply remembers");
+        assert_eq!(numbered.ask(&place("b"), 7, actions("E")).first, 7, "as recorded by the reply");
     }
 
     #[test]
-    fn what_is_asked_after_a_list_has_other_numbers() {
+    fn a_question_after_a_list_has_other_numbers() {
         let numbered = Arc::new(NumberedChoices::default());
         numbered.list(&place("a"), &choices(&["/retry", "/new"]));
         let asked = numbered.ask(&place("a"), 0, actions("A"));
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_keeps_the_numbers_unless_they_mean_something_else_by_then() {
+    fn a_restart_keeps_the_numbers_unless_they_are_taken() {
         let numbered = Arc::new(NumberedChoices::default());
         let kept = numbered.renew(&place("a"), 3, actions("A"));
         assert_eq!(means(&numbered, typed("a", "k", "4")), "press /deny A");
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_number_alone_that_is_meant_for_the_bot_is_an_answer() {
+    fn only_a_lone_number_addressed_to_the_bot_is_an_answer() {
         let numbered = Arc::new(NumberedChoices::default());
         let _asked = numbered.ask(&place("a"), 0, actions("A"));
         let aside = Inbound { addressed: false, ..typed("a", "k", "1") };
@@ -366,9 +367,9 @@ mod tests {
         }
     }
 
-    /// A number that is typed late must not decide another question, however many chats there are.
+    /// A late number must not decide another question, however many chats there are.
     #[tokio::test(start_paused = true)]
-    async fn a_place_that_was_forgotten_does_not_count_from_the_beginning() {
+    async fn a_forgotten_conversation_does_not_restart_its_numbers() {
         let numbered = Arc::new(NumberedChoices::default());
         drop(numbered.ask(&place("a"), 0, actions("A")));
         for n in 0..2 * MAX_TRACKED_CHATS {
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_no_question_is_forgotten() {
+    fn memory_is_bounded_and_no_open_question_is_forgotten() {
         let numbered = Arc::new(NumberedChoices::default());
         let asked = numbered.ask(&place("a"), 0, actions("A"));
         for n in 0..5000 {

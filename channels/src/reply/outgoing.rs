@@ -1,19 +1,17 @@
-//! The files of a finished reply, in order, behind its text.
+//! The files of a finished reply, sent in order after its text.
 //!
-//! An outage of the platform does not depend on the file: the file is waited for, like words, as long as no person
-//! waits for the reply's end. A file that the platform refuses or that cannot be read is left at once, and the text
-//! says so.
+//! During an outage of the platform, files are retried like text, unless a user waits for the reply's end. A file that
+//! the platform refuses or that cannot be read is skipped at once, and the text says so.
 //!
-//! A file whose sending had no answer is looked for, or sent again under the same key
-//! ([`PlatformMessages::find_file`]), as often as it takes. Where the platform has neither keys nor a history
-//! it is sent once more: at worst it is there twice. The second try waits for a minute, so that a platform
-//! that fails for a moment does not use it up. If it has no answer either the file is left, and the text says
-//! so. Text is never doubled.
+//! A file with an unknown outcome is looked for, or sent again under the same key ([`PlatformMessages::find_file`]), as
+//! often as needed. On a platform with neither keys nor a history, it is sent once more: at worst it is duplicated. The
+//! second attempt waits a minute, so that a brief failure of the platform does not use it up. If its outcome is unknown
+//! too, the file is skipped, and the text says so. Text is never duplicated.
 //!
-//! Once a person waits, all files together have one [`Deadline`]. The conversation continues after it in any case.
+//! Once a user waits, all files share one [`Deadline`]. After it, the conversation continues in any case.
 
 use super::{
-    FoundFile, MessageHistory, PlatformMessages, PlatformReply,
+    FoundFile, MessageHistory, PlatformMessages, PlatformReply, UncertainFile,
     record::{Id, Sending, fresh_key},
 };
 use crate::{FinalView, Hurry, OutFile, SendError, clock::now, render::fenced, transport::CallError};
@@ -21,30 +19,29 @@ use pudu_texts::Language;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-/// Maximum number of times a file is sent if it is unknown whether it is there.
+/// Maximum number of times that a file with an unknown outcome is sent.
 const TRIES: u8 = 2;
-/// How long the last of these tries waits, and one whose file may still appear, when no person waits for the reply's
-/// end.
+/// Delay before the last of these attempts, and before sending again a file that may still appear, unless a user waits.
 const REST: Duration = Duration::from_secs(60);
-/// How long a failing platform is tried when a person waits for the reply's end.
+/// How long a failing platform is retried while a user waits for the reply's end.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(6);
-/// Expected speed of a connection in that case, in bytes per second; a modest eight megabits.
+/// Assumed speed of a connection while a user waits, in bytes per second (8 Mbit/s).
 const RATE: u64 = 1_000_000;
-/// No bytes are given longer, however many they are: the 50 MB that most platforms take at most are through.
+/// Maximum time for a transfer while a user waits. Enough for the 50 MB limit of most platforms.
 const MAX_TRANSFER_TIME: Duration = Duration::from_secs(60);
-/// The pause between tries then.
+/// Delay between attempts while a user waits.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Maximum length of a text that is said in messages instead of a file, in bytes.
+/// Maximum length of a text that is sent in messages instead of as a file, in bytes.
 const MAX_INLINE_TEXT_BYTES: u64 = 64 * 1024;
 
-/// How an unsettled file fared.
+/// Attempts to send a file that is neither sent nor skipped.
 #[derive(Clone, Debug)]
 struct FileAttempts {
-    /// How often it was sent with unknown outcome, repetitions that make no second one left out.
+    /// Number of attempts with an unknown outcome, excluding repetitions that create no duplicate.
     times: u8,
     key: String,
-    /// When the last of these tries was begun, in milliseconds since 1970.
+    /// Start of the last of these attempts, in milliseconds since 1970.
     since: i64,
 }
 
@@ -55,7 +52,7 @@ impl From<FileAttempts> for Sending {
 }
 
 impl<M: PlatformMessages> PlatformReply<M> {
-    /// Gives up the files that cannot be sent as they are.
+    /// Skips the files that cannot be sent, such as empty or too large ones.
     pub(super) async fn look_at(&mut self, files: &[OutFile]) {
         for (n, file) in files.iter().enumerate() {
             if self.attempts(n).is_some()
@@ -75,11 +72,11 @@ impl<M: PlatformMessages> PlatformReply<M> {
         files.iter().zip(&self.record.files).filter_map(note).collect()
     }
 
-    /// Returns a reply with the texts in its words that could not be sent as files.
+    /// Returns the reply with the text files that could not be sent added to its text.
     ///
     /// # Errors
     ///
-    /// If there is one that cannot be read, or is too long for messages.
+    /// If a file cannot be read, or is too long for messages.
     pub(super) async fn in_words(&self, view: &FinalView) -> Result<FinalView, SendError> {
         let mut text = view.text.clone();
         for (file, state) in view.files.iter().zip(&self.record.files) {
@@ -93,7 +90,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         Ok(FinalView { text, ..view.clone() })
     }
 
-    /// Sends the files that are not there yet.
+    /// Sends the remaining files.
     pub(super) async fn send_files(&mut self, files: &[OutFile]) -> Result<(), SendError> {
         let mut deadline = Deadline { hurry: self.hurry.clone(), since: None };
         for (n, file) in files.iter().enumerate() {
@@ -106,7 +103,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         Ok(())
     }
 
-    /// Sends a file once; when a person waits, as often as the grace period allows, and then no more.
+    /// Sends a file once. While a user waits, retries it until the grace period ends, and then skips it.
     async fn send_patiently(
         &mut self,
         n: usize,
@@ -119,10 +116,10 @@ impl<M: PlatformMessages> PlatformReply<M> {
                 if !deadline.is_over(bytes) {
                     continue;
                 }
-                tracing::warn!(file = file.name, "gave up file: it takes too long, and somebody waits");
+                tracing::warn!(file = file.name, "gave up file: it takes too long, and a user is waiting");
                 // An interrupted file may have arrived.
-                let begun = self.attempts(n).is_some_and(|tries| tries.times > 0);
-                let why = if begun { Language::unsent_uncertain } else { Language::unsent_late };
+                let was_tried = self.attempts(n).is_some_and(|tries| tries.times > 0);
+                let why = if was_tried { Language::unsent_uncertain } else { Language::unsent_late };
                 self.give_up(n, why);
                 return Ok(());
             };
@@ -136,14 +133,14 @@ impl<M: PlatformMessages> PlatformReply<M> {
                 _ => PAUSE,
             };
             if !deadline.pause(last, pause).await {
-                tracing::warn!(file = file.name, %error, "gave up file: somebody waits");
+                tracing::warn!(file = file.name, %error, "gave up file: a user is waiting");
                 self.give_up(n, Language::unsent_failed);
                 return Ok(());
             }
         }
     }
 
-    /// Sends a file once, unless it is found to be there, or was perhaps sent as often as it may be.
+    /// Sends a file once, unless it is found on the platform or its attempts are used up.
     async fn send_file(&mut self, n: usize, file: &OutFile) -> Result<(), SendError> {
         let Some(before) = self.attempts(n) else { return Ok(()) };
         let Ok(size) = size::<M>(file, self.language).await else {
@@ -209,17 +206,18 @@ impl<M: PlatformMessages> PlatformReply<M> {
             return Ok(FoundFile::Perhaps);
         }
         let history = MessageHistory::new(&*self.store, self.record.ids().collect());
-        self.messages.find_file(&tries.key, tries.since, file, size, &history).await
+        let lost = UncertainFile { key: &tries.key, since: tries.since, file, size, history: &history };
+        self.messages.find_file(&lost).await
     }
 
-    /// Fails while the last try that a file has is to wait. A restart forgets that.
+    /// Fails while a file's last attempt has to wait. After a restart, it does not wait.
     fn check_last_try(&self, times: u8) -> Result<(), SendError> {
         let lost = self.lost.filter(|_| times > 0 && !self.hurry.is_waited_for());
         let left = lost.map_or(Duration::ZERO, |lost| REST.saturating_sub(lost.elapsed()));
         if left.is_zero() { Ok(()) } else { Err(SendError::Later { after: left }) }
     }
 
-    /// Returns how many bytes the files have that are still to be sent.
+    /// Returns the total size of the remaining files, in bytes.
     async fn bytes_left(&self, files: &[OutFile]) -> u64 {
         let mut left = 0u64;
         for (_, file) in files.iter().enumerate().filter(|(n, _)| self.attempts(*n).is_some()) {
@@ -228,7 +226,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         left
     }
 
-    /// Returns how an unsettled file fared; `None` for one that is there or given up.
+    /// Returns the attempts to send a file; `None` if it was sent or skipped.
     fn attempts(&self, n: usize) -> Option<FileAttempts> {
         match self.record.files.get(n) {
             None => Some(FileAttempts { times: 0, key: fresh_key(), since: 0 }),
@@ -254,18 +252,18 @@ impl<M: PlatformMessages> PlatformReply<M> {
     }
 }
 
-/// Deadline of the files once a person waits for the reply's end: a grace period for a failing platform, and the
-/// transfer time of the remaining bytes. It is one for all files, and restarts when a file has arrived: a platform that
-/// takes files is well.
+/// Deadline of the files once a user waits for the reply's end: a grace period for a failing platform, plus the
+/// transfer time of the remaining bytes. All files share it. It restarts when a file has arrived, because the platform
+/// is working then.
 struct Deadline {
     hurry: Hurry,
-    /// Start of the deadline, if a person waits.
+    /// Start of the deadline, if a user waits.
     since: Option<Instant>,
 }
 
 impl Deadline {
-    /// Does some work while `bytes` are left; `None` when a person waits and it takes too long. Work that hangs since
-    /// the platform failed is dropped halfway, so that there is time for another try.
+    /// Runs `work` while `bytes` remain; `None` if a user waits and it takes too long. Work that hangs is dropped after
+    /// half of the grace period plus the transfer time, so that there is time for another attempt.
     async fn keep<T>(&mut self, bytes: u64, work: impl Future<Output = T>) -> Option<T> {
         let (hurry, since) = (&self.hurry, &mut self.since);
         let over = async {
@@ -282,19 +280,19 @@ impl Deadline {
         }
     }
 
-    /// Returns whether delivery has ended while `bytes` are left.
+    /// Returns whether the deadline has passed while `bytes` remain.
     fn is_over(&self, bytes: u64) -> bool {
         self.hurry.is_stopped()
             || self.since.is_some_and(|since| since.elapsed() >= RETRY_TIMEOUT + transfer(bytes))
     }
 
-    /// Returns the time of the last try at a failing platform, if a person waits.
+    /// Returns the latest time for another attempt at a failing platform, if a user waits.
     fn last_try(&mut self) -> Option<Instant> {
         let waits = self.hurry.is_waited_for();
         waits.then(|| *self.since.get_or_insert_with(Instant::now) + RETRY_TIMEOUT)
     }
 
-    /// Waits before another try; false when there is none.
+    /// Waits before another attempt. Returns false if there is no time for one.
     async fn pause(&self, last: Instant, pause: Duration) -> bool {
         tokio::select! {
             biased;
@@ -303,22 +301,22 @@ impl Deadline {
         }
     }
 
-    /// Records that a file is settled; `arrived` is whether it is there.
+    /// Records that a file is sent or skipped. `arrived` means that it was sent.
     fn moves_on(&mut self, arrived: bool) {
         self.since = self.since.filter(|_| !arrived);
     }
 }
 
-/// Returns how long a transfer of `bytes` bytes may take when a person waits.
+/// Returns how long a transfer of `bytes` bytes may take while a user waits.
 fn transfer(bytes: u64) -> Duration {
     Duration::from_millis(bytes.saturating_mul(1000) / RATE).min(MAX_TRANSFER_TIME)
 }
 
-/// Returns a file's text, or why it cannot be said in messages.
+/// Returns a file's text, or why it cannot be sent in messages.
 async fn read_text(file: &OutFile) -> Result<String, String> {
     let length = tokio::fs::metadata(&file.path).await.map_err(|error| error.to_string())?.len();
     if length > MAX_INLINE_TEXT_BYTES {
-        return Err(format!("{} can be sent neither as a file nor, so long, in messages", file.name));
+        return Err(format!("{} cannot be sent as a file, and is too long for messages", file.name));
     }
     tokio::fs::read_to_string(&file.path).await.map_err(|error| error.to_string())
 }

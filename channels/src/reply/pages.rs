@@ -1,43 +1,45 @@
-//! From a view to the messages that show it, still without any platform's markup.
+//! Converts a view to the messages that show it, without any platform's markup.
 
 use crate::{
-    Choice, FinalView, Prompt, ReplyView,
+    Choice, FORM_ACTION, FinalView, Prompt, QuestionForm, ReplyView,
     render::{Rich, Style, parse_within},
     split::{Limit, split},
 };
 use pudu_texts::Language;
 
-/// The longest activity that is shown, in characters.
+/// Maximum length of the shown activity, in characters.
 const ACTIVITY: usize = 120;
-/// Stands where words will be.
+/// Placeholder for text.
 pub(crate) const SIGN: &str = "⏳";
-/// A page is not cut into pieces smaller than this, in the limit's unit.
+/// Minimum size of the pieces that a page is cut into, in the limit's unit.
 pub(super) const SMALLEST: usize = 64;
 
-/// One message to be.
+/// Draft of one message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MessageDraft {
-    /// The language of the text added to its words.
+    /// Language of texts that pudu adds.
     pub(crate) language: Language,
-    /// Its words.
+    /// The text.
     pub(crate) rich: Rich,
-    /// The buttons under it.
+    /// The choices.
     pub(crate) choices: Vec<Choice>,
-    /// Number of choices, from the first on, that decide a question.
+    /// The form that one of the choices opens.
+    pub(crate) form: Option<QuestionForm>,
+    /// Number of leading choices that decide a question.
     pub(crate) asks: usize,
-    /// The number of the first, where choices are made by number.
+    /// Number of the first choice, if choices are made by number.
     pub(crate) first: Option<usize>,
-    /// Whether the words list the choices, with the numbers that choose them.
+    /// Whether the text already lists the choices with their numbers.
     pub(crate) listed: bool,
-    /// Whether it holds no words of the answer yet.
+    /// Whether the draft contains none of the answer yet.
     pub(crate) neutral: bool,
-    /// Whether it will not change any more: it is full, or the reply is finished.
+    /// Whether the draft is final: the message is full, or the reply is finished.
     pub(crate) done: bool,
 }
 
 impl MessageDraft {
-    /// Returns the words for a message without buttons: the choices are below them. A question is decided by number
-    /// alone; anything else can be typed as well.
+    /// Returns the text for a message without buttons, followed by the choices. A question is decided only by number;
+    /// other choices can also be typed.
     pub(crate) fn in_words(&self) -> Rich {
         let mut rich = self.rich.clone();
         let (asks, others) = self.choices.split_at_checked(self.asks).unwrap_or((&[], &self.choices));
@@ -58,7 +60,9 @@ impl MessageDraft {
             rich.text.push_str(&format!("{gap}{}", self.language.answer_by_number()));
             return rich;
         }
-        for (n, choice) in others.iter().enumerate() {
+        // A form needs its widgets; in words, the text lists its fields.
+        let others = others.iter().filter(|choice| choice.action != FORM_ACTION);
+        for (n, choice) in others.enumerate() {
             if let Some(first) = self.first.filter(|_| asks.is_empty() && choice.label == choice.action) {
                 let gap = gap(&rich, n);
                 rich.text.push_str(&format!("{gap}{}. {}", first + n, choice.label));
@@ -80,7 +84,7 @@ impl MessageDraft {
     }
 }
 
-/// Returns the messages that show a growing reply: full ones stay as they are, the last one grows.
+/// Returns the messages of a growing reply. Full messages stay unchanged; the last one grows.
 pub(super) fn growing(view: &ReplyView, first: Option<usize>, limit: Limit) -> Vec<MessageDraft> {
     let (text, choices) = view.whole();
     let asks = view.prompt.as_ref().map_or(0, |ask| ask.choices.len());
@@ -94,7 +98,7 @@ pub(super) fn growing(view: &ReplyView, first: Option<usize>, limit: Limit) -> V
     parts.into_iter().map(full).chain([last]).collect()
 }
 
-/// Returns the messages that ask something where the reply itself cannot change.
+/// Returns the messages of a question, for a reply that cannot be edited.
 pub(super) fn question(ask: &Prompt, others: &[Choice], first: usize, limit: Limit) -> Vec<MessageDraft> {
     let parts = split(&parse_within(&ask.text, limit.columns), limit);
     let mut drafts: Vec<MessageDraft> = parts.into_iter().map(full).collect();
@@ -123,8 +127,8 @@ fn add_activity(rich: &mut Rich, activity: Option<&str>, gap: &str, limit: Limit
     rich.mark(start, Style::Italic);
 }
 
-/// Returns the messages that show a finished reply, with a line for each note. No text at all makes none,
-/// unless there is nothing else to see.
+/// Returns the messages of a finished reply, with a line for each note. Without text there is no message, unless there
+/// are no files or there are choices.
 pub(super) fn finished(
     view: &FinalView,
     notes: &[String],
@@ -144,12 +148,13 @@ pub(super) fn finished(
     let mut drafts: Vec<MessageDraft> = parts.into_iter().map(full).collect();
     if let Some(last) = drafts.last_mut() {
         last.choices.clone_from(&view.choices);
+        last.form.clone_from(&view.form);
         (last.first, last.listed) = (first, view.listed);
     }
     drafts
 }
 
-/// Cuts a message into pieces of at most `limit`; the last piece keeps the message's other fields.
+/// Splits a message into pieces of at most `limit`. The last piece keeps the message's other fields.
 pub(super) fn halve(draft: MessageDraft, limit: Limit) -> Vec<MessageDraft> {
     let mut parts = split(&draft.rich, limit);
     let Some(last) = parts.pop() else { return vec![draft] };
@@ -177,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_growing_reply_shows_words_and_what_goes_on() {
+    fn a_growing_reply_shows_text_and_activity() {
         let cases = [
             (view("", None), "⏳", true),
             (view("", Some("searching\n the <web>")), "⏳ searching the <web>", true),
@@ -196,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_reply_ends_with_its_notes_even_behind_open_code() {
+    fn notes_follow_the_text_even_after_an_unclosed_code_block() {
         let file = || vec![OutFile { name: "a.zip".into(), path: "a.zip".into() }];
         let note = ["📎 a.zip: too large".to_owned()];
         let drafts = finished(&FinalView { files: file(), ..done("```\nx") }, &note, None, LIMIT, EN);
@@ -206,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn buttons_stand_under_the_last_message_and_only_that_one_still_changes() {
+    fn buttons_are_on_the_last_message_which_alone_still_changes() {
         let stop = Choice { label: "Stop".into(), action: "/stop".into() };
         let text = "word ".repeat(1000);
         let shape = |drafts: Vec<MessageDraft>| -> Vec<(usize, bool)> {
@@ -220,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_pressed_the_words_say_what_to_type() {
+    fn without_buttons_the_text_lists_what_to_type() {
         let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
         let choices = vec![choice("Approve", "/approve k"), choice("Deny", "/deny k")];
         let ask = Prompt { text: "May I?".into(), choices };
         let stop = vec![choice("Stop", "/stop")];
         let words = |drafts: Vec<MessageDraft>| drafts.last().map(|last| last.in_words().text).unwrap();
-        let asked = "3 = Approve\n4 = Deny\nAnswer me with the number alone.\n\nStop: /stop";
+        let asked = "3 = Approve\n4 = Deny\nAnswer with just the number.\n\nStop: /stop";
         assert_eq!(words(question(&ask, &stop, 3, LIMIT)), format!("May I?\n\n{asked}"));
         let chinese = question(&ask, &[], 3, LIMIT).into_iter();
         let chinese = chinese.map(|draft| MessageDraft { language: Language::Chinese, ..draft });
@@ -234,7 +239,7 @@ mod tests {
         let view =
             ReplyView { prompt: Some(ask), choices: stop.clone(), ..view("so far", Some("Waiting…")) };
         assert_eq!(words(growing(&view, Some(3), LIMIT)), format!("so far\n\nMay I?\n\nWaiting…\n\n{asked}"));
-        assert!(!words(growing(&view, None, LIMIT)).contains("Approve"), "without a number it is no choice");
+        assert!(!words(growing(&view, None, LIMIT)).contains("Approve"), "a choice without a number");
         let stopped = FinalView { choices: stop, ..done("yes") };
         assert_eq!(words(finished(&stopped, &[], Some(1), LIMIT, EN)), "yes\n\n1. Stop (/stop)");
         assert_eq!(words(finished(&stopped, &[], None, LIMIT, EN)), "yes\n\nStop: /stop");
@@ -244,7 +249,7 @@ mod tests {
             FinalView { choices: vec![choice("1", "1")], listed: true, ..done("Where?\n\n1. Far away") };
         for first in [Some(1), None] {
             let asked = words(finished(&long, &[], first, LIMIT, EN));
-            assert_eq!(asked, "Where?\n\n1. Far away\n\nAnswer me with the number alone.");
+            assert_eq!(asked, "Where?\n\n1. Far away\n\nAnswer with just the number.");
         }
     }
 }

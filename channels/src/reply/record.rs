@@ -1,4 +1,4 @@
-//! Record of a reply by which a restart finds its messages again. Stored: a change must read the old.
+//! Record of a reply, for finding its messages after a restart. Stored: later versions must still read this format.
 
 use super::messages::{MessageRef, SendIntent};
 use crate::ReplyHandle;
@@ -8,16 +8,16 @@ use serde_json::Value;
 /// The messages of a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReplyRecord<S, M> {
-    /// The messages that show the text, in order. At most the last one is only intended.
+    /// The messages of the text, in order. Only the last one may be unsent.
     #[serde(default = "Vec::new")]
     pub(super) parts: Vec<RecordPart<S, M>>,
     /// The files, as in the final view.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) files: Vec<Sending>,
-    /// The question asked in words.
+    /// The question asked as text.
     #[serde(default, skip_serializing_if = "PromptRecord::is_nothing")]
     pub(super) asked: PromptRecord,
-    /// Which part is a note that the messages before it did not take.
+    /// Index of the part that is a separate note, because the messages before it could not be edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) noted: Option<usize>,
     /// The platform's own state of the reply as a whole.
@@ -29,21 +29,20 @@ pub(super) struct ReplyRecord<S, M> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum RecordPart<S, M> {
-    /// It was about to be sent: it may be there or not.
+    /// The message was about to be sent, and may or may not have been.
     Intended(SendIntent<M>),
-    /// It is there.
     Sent(S),
 }
 
-/// A question asked in words and decided by number.
+/// A question asked as text and answered by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PromptRecord {
-    /// The number of the first choice; where nothing is asked, the least for the next question.
+    /// Number of the first choice. If nothing is asked, the minimum for the next question.
     pub(super) first: usize,
     /// Actions of the choices; empty if nothing is asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) actions: Vec<String>,
-    /// The first part that shows the question in separate messages, where the growing message cannot show it.
+    /// Index of the first part with the question, if the question has separate messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<usize>,
 }
@@ -58,30 +57,29 @@ impl PromptRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Sending {
-    /// It has been tried with unknown outcome.
+    /// The file is unsent, or was sent with an unknown outcome.
     Tried {
-        /// How many.
+        /// Number of attempts.
         times: u8,
         /// The key under which it is sent.
         #[serde(default)]
         key: String,
-        /// When the last try was begun, in milliseconds since 1970; 0 in older records.
+        /// Start of the last attempt, in milliseconds since 1970; 0 in older records.
         #[serde(default, skip_serializing_if = "is_zero")]
         since: i64,
     },
-    /// It is there.
     Sent {
-        /// The message; empty where the platform gives none.
+        /// The message; empty if the platform provides no id.
         id: Id,
     },
-    /// It will not be sent; the text says so.
+    /// The file will not be sent; the text says so.
     Failed {
-        /// Why, for people.
+        /// The reason, for users.
         why: String,
     },
 }
 
-/// A message's id; older records have numbers.
+/// Id of a message. Older records contain numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Id {
@@ -89,7 +87,7 @@ pub(super) enum Id {
     Number(i64),
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
 fn is_zero(time: &i64) -> bool {
     *time == 0
 }
@@ -116,22 +114,22 @@ impl<S, M> Default for ReplyRecord<S, M> {
 }
 
 impl<S: MessageRef, M: Clone + Serialize + DeserializeOwned> ReplyRecord<S, M> {
-    /// Reads a handle. One that this version cannot read still contains the ids of the messages.
+    /// Reads a handle. If this version cannot read it, the ids of the messages are still used.
     pub(super) fn restore(handle: &ReplyHandle, upgrade: impl FnOnce(Value) -> Value) -> Self {
         serde_json::from_value(upgrade(handle.state.clone())).unwrap_or_else(|error| {
-            tracing::warn!(%error, "failed to read record of reply; taking up its messages as they are");
+            tracing::warn!(%error, "failed to read record of reply; using only its message ids");
             let parts =
                 handle.messages.iter().filter_map(|id| S::from_id(id)).map(RecordPart::Sent).collect();
             Self { parts, ..Self::default() }
         })
     }
 
-    /// Writes the handle.
+    /// Serializes the record as a handle.
     pub(super) fn handle(&self) -> Result<ReplyHandle, serde_json::Error> {
         Ok(ReplyHandle { state: serde_json::to_value(self)?, messages: self.ids().collect() })
     }
 
-    /// Returns the messages that are there.
+    /// Returns the ids of the sent messages.
     pub(super) fn ids(&self) -> impl Iterator<Item = String> {
         let parts = self.parts.iter().filter_map(|part| match part {
             RecordPart::Sent(sent) => Some(sent.id()),
@@ -144,7 +142,7 @@ impl<S: MessageRef, M: Clone + Serialize + DeserializeOwned> ReplyRecord<S, M> {
         parts.chain(files).filter(|id| !id.is_empty())
     }
 
-    /// Returns a part's message, if it is there.
+    /// Returns a part's message, if it was sent.
     pub(super) fn part(&self, n: usize) -> Option<&S> {
         match self.parts.get(n) {
             Some(RecordPart::Sent(sent)) => Some(sent),
@@ -152,7 +150,7 @@ impl<S: MessageRef, M: Clone + Serialize + DeserializeOwned> ReplyRecord<S, M> {
         }
     }
 
-    /// Returns a part that may be there or not.
+    /// Returns the intent of a part that may or may not have been sent.
     pub(super) fn intended(&self, n: usize) -> Option<&SendIntent<M>> {
         match self.parts.get(n) {
             Some(RecordPart::Intended(intent)) => Some(intent),
@@ -160,14 +158,14 @@ impl<S: MessageRef, M: Clone + Serialize + DeserializeOwned> ReplyRecord<S, M> {
         }
     }
 
-    /// Puts a part in its place; the parts before it are there.
+    /// Sets a part and drops all later ones. All earlier parts exist.
     pub(super) fn set(&mut self, n: usize, part: RecordPart<S, M>) {
         self.parts.truncate(n);
         self.parts.push(part);
     }
 }
 
-/// Makes 32 letters and digits by chance.
+/// Returns 32 random letters and digits.
 pub(super) fn fresh_key() -> String {
     std::iter::repeat_with(fastrand::alphanumeric).take(32).collect()
 }
@@ -195,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_is_stored_like_this() {
+    fn the_format_of_records_is_stable() {
         let intent = SendIntent { n: 0, again: false, key: "k1".into(), since: 1, dedup_key: 5 };
         let record: ReplyRecord<CardRecord, i64> = ReplyRecord {
             parts: vec![

@@ -1,4 +1,4 @@
-//! Messages of a reply that are not needed any more: they are deleted, or say nothing where they cannot be.
+//! Removes messages of a reply that are no longer needed: deletes them, or empties them if they cannot be deleted.
 
 use super::{MessageDraft, PlatformMessages, PlatformReply, SIGN};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl<M: PlatformMessages> PlatformReply<M> {
-    /// Finds a part that was perhaps sent; where a key makes one of two, by sending it once more.
+    /// Finds a part that may have been sent. With an idempotency key, it is sent again to learn its id.
     async fn get_hold_of(&mut self, n: usize) -> Result<Option<M::Ref>, SendError> {
         let Some(intent) = self.record.intended(n).cloned() else { return Ok(None) };
         let found = self.find(n).await?;
@@ -25,8 +25,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
         Ok(Some(self.messages.post(&intent, &page).await?))
     }
 
-    /// Deletes the messages that a growing reply does not need any more. A message that cannot be deleted stays:
-    /// after a restart its text comes again.
+    /// Removes the messages that a growing reply no longer needs. A message that cannot be deleted shows a placeholder,
+    /// because its text may reappear, for example after a restart.
     pub(super) async fn shrink(&mut self, pages: &[M::Page]) -> Result<(), SendError> {
         if self.messages.capabilities().deletes {
             return self.keep(pages.len()).await;
@@ -40,13 +40,13 @@ impl<M: PlatformMessages> PlatformReply<M> {
         self.save().await
     }
 
-    /// A page that says nothing yet.
+    /// Returns a placeholder page.
     fn sign(&self, done: bool) -> M::Page {
         let sign = MessageDraft { rich: Rich::plain(SIGN), neutral: true, done, ..MessageDraft::default() };
         self.messages.page(&sign)
     }
 
-    /// Deletes the parts behind the first `count`.
+    /// Deletes all parts after the first `count`.
     pub(super) async fn keep(&mut self, count: usize) -> Result<(), SendError> {
         while self.record.parts.len() > count {
             let n = self.record.parts.len() - 1;
@@ -69,7 +69,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         match self.messages.delete(sent).await {
             Ok(()) | Err(CallError::Gone(_)) => Ok(()),
             Err(CallError::Refused(error)) => {
-                tracing::warn!(error, "failed to delete message that is not needed any more");
+                tracing::warn!(error, "failed to delete a message that is no longer needed");
                 Ok(())
             }
             Err(error) => Err(error.into()),

@@ -1,4 +1,4 @@
-//! "typing…" while a reply is being made and shows nothing new.
+//! The typing indicator, shown while a reply in progress shows nothing new.
 
 use crate::BoxFuture;
 use std::{sync::Arc, time::Duration};
@@ -8,18 +8,18 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// A reply that is there before this never shows a typing indicator.
+/// Delay before the indicator. A faster reply never shows it.
 const TYPING_DELAY: Duration = Duration::from_millis(300);
 
-/// Types until it is dropped.
+/// Shows the typing indicator until it is dropped.
 pub(crate) struct Typing {
     changed: Arc<Notify>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Typing {
-    /// Shows the sign by `call`, and again after `every`: a little before the platform takes it away. Best
-    /// effort: what `call` meets is its own business.
+    /// Calls `call` to show the indicator, and again after each interval `every`, slightly before the platform removes
+    /// it. Best effort: `call` handles its own errors.
     pub(crate) fn start(
         every: Duration,
         call: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static,
@@ -29,7 +29,7 @@ impl Typing {
         Self { changed, _task: AbortOnDropHandle::new(task) }
     }
 
-    /// Something new was shown: that says as much for a while.
+    /// Restarts the interval, because new text also shows activity.
     pub(super) fn changed(&self) {
         self.changed.notify_one();
     }

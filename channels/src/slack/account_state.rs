@@ -1,12 +1,12 @@
-//! State that the replies of one account share: the calls with the waits that Slack asks for, the bot's
-//! identity, and the features that turned out not to work here.
+//! State shared by all replies of one bot: API calls within Slack's rate limits, the bot's identity, and features that
+//! turned out not to work here.
 
 use super::{
     client::SlackClient,
-    failure::{SlackError, is_for_good},
+    facts::{SlackError, is_for_good},
     people::People,
     threads::ThreadCache,
-    wire::SlackIdentity,
+    wire::{AuthTest, SlackIdentity},
 };
 use crate::{
     bucket::Bucket,
@@ -24,29 +24,30 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// Minimum interval between two changes of one reply.
+/// Minimum interval between two appends, and between two edits, of one reply.
 const APPEND: Duration = Duration::from_millis(650);
 const UPDATE: Duration = Duration::from_millis(1250);
-/// Unfinished changes of all replies: Slack takes about a hundred additions to streams a minute, which nothing else
-/// needs, and fifty changes of messages. Final answers need these too, so that unfinished ones get at most about 30.
+/// Rate limits of the unfinished updates of all replies. Each minute Slack accepts about a hundred stream appends,
+/// which nothing else needs, and fifty edits. Final answers also need edits, so unfinished ones get at most about 30.
 const APPENDS: (u32, Duration) = (8, APPEND);
 const LIVE_UPDATES: (u32, Duration) = (8, Duration::from_millis(2500));
-/// How long an answer may wait for a change of its message. A new message comes sooner.
+/// Maximum time that a final answer waits to be edited into its message. If the wait is longer, a new message is
+/// faster.
 const MAX_CHANGE_DELAY: Duration = Duration::from_secs(3);
-/// Timeout of a status, which is optional.
+/// Timeout for setting a status, which is optional.
 const STATUS: Duration = Duration::from_secs(5);
 
-/// State that the replies of one account share.
+/// State shared by all replies of one bot.
 pub(super) struct SlackAccountState {
     pub(super) client: SlackClient,
     pub(super) me: OnceLock<SlackIdentity>,
     pub(super) people: People,
     pub(super) threads: ThreadCache,
-    /// When each place may change again.
+    /// Rate limits of updates, by conversation.
     pub(super) pacer: Pacer<String>,
-    /// The right to send in each thread.
+    /// Locks for sending, by thread.
     pub(super) locks: KeyedLocks<String>,
-    /// The waits that Slack asked for, by method.
+    /// Waits requested by Slack, by method.
     holds: Pacer<String>,
     appends: Bucket,
     updates: Bucket,
@@ -56,16 +57,6 @@ pub(super) struct SlackAccountState {
 
 #[derive(Deserialize)]
 struct Nothing {}
-
-/// Response of `auth.test`.
-#[derive(Deserialize)]
-struct AuthTest {
-    user_id: String,
-    #[serde(default)]
-    bot_id: String,
-    #[serde(default)]
-    team_id: String,
-}
 
 impl SlackAccountState {
     pub(super) fn new(client: SlackClient) -> Self {
@@ -84,17 +75,17 @@ impl SlackAccountState {
         }
     }
 
-    /// Returns the bot's identity; Slack is asked once.
+    /// Returns the bot's identity. Asks Slack only once.
     pub(super) async fn me(&self) -> Result<&SlackIdentity, SlackError> {
         if let Some(me) = self.me.get() {
             return Ok(me);
         }
-        let AuthTest { user_id, bot_id, team_id } = self.client.ask("auth.test").await?.body;
-        // The first answer stays: a token's bot does not change.
+        let AuthTest { user_id, bot_id, team_id, .. } = self.client.ask("auth.test").await?.body;
+        // Never overwritten: a token always belongs to the same bot.
         Ok(self.me.get_or_init(|| SlackIdentity { user: user_id, bot: bot_id, team: team_id }))
     }
 
-    /// Calls a method that writes, unless it has to wait.
+    /// Calls a method that writes. Fails while it has to wait.
     pub(super) async fn write<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -117,7 +108,7 @@ impl SlackAccountState {
         result
     }
 
-    /// Calls a method whose answer says nothing.
+    /// Calls a method that writes, without reading its result.
     pub(super) async fn call_without_result(
         &self,
         method: &str,
@@ -127,23 +118,23 @@ impl SlackAccountState {
         self.write::<Nothing>(method, channel, params).await.map(|Nothing {}| ())
     }
 
-    /// Fails while calls of a method have to wait. No other method waits with it.
+    /// Fails while calls of a method have to wait. Other methods are not affected.
     pub(super) fn check_rate_limit(&self, method: &str, channel: &str) -> Result<(), SlackError> {
         self.holds.held(&rate_limit_key(method, channel)).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
-    /// Returns whether a new message shows an answer sooner than a change that has to wait for `wait`.
+    /// Returns whether a new message shows an answer sooner than an edit that has to wait for `wait`.
     pub(super) fn posts_sooner(&self, channel: &str, wait: Duration) -> bool {
         let free = |method| self.check_rate_limit(method, channel).is_ok();
         wait > MAX_CHANGE_DELAY && free("chat.postMessage") && free("chat.delete")
     }
 
-    /// Waits until another unfinished change may be made. Calls are left for the final changes.
+    /// Waits until another unfinished update may be made. Leaves part of the rate limit for final updates.
     pub(super) async fn may_change(&self, streams: bool) {
         if streams { self.appends.ready().await } else { self.updates.ready().await }
     }
 
-    /// Returns how long a reply waits between two changes.
+    /// Returns the minimum interval between two updates of a reply.
     pub(super) fn interval(streams: bool) -> Duration {
         if streams { APPEND } else { UPDATE }
     }
@@ -152,10 +143,10 @@ impl SlackAccountState {
         !self.streams_off.load(Ordering::Relaxed)
     }
 
-    /// There are no streams in this workspace.
+    /// Records that this workspace does not support streams.
     pub(super) fn no_streams(&self, why: &str) {
         if !self.streams_off.swap(true, Ordering::Relaxed) {
-            tracing::warn!(why, "switched streams off; answers grow by changes of their message");
+            tracing::warn!(why, "turned streams off; answers grow by edits of their message");
         }
     }
 
@@ -163,7 +154,7 @@ impl SlackAccountState {
         !self.status_off.load(Ordering::Relaxed)
     }
 
-    /// Sets the bot's status in a thread; nothing clears it. Best effort.
+    /// Sets the bot's status in a thread; an empty text clears it. Best effort.
     pub(super) async fn status(&self, channel: &str, thread: &str, words: &str) {
         if !self.statuses() {
             return;
@@ -172,7 +163,7 @@ impl SlackAccountState {
         match timeout(STATUS, self.call_without_result("assistant.threads.setStatus", channel, &params)).await
         {
             Ok(Err(error)) if is_for_good(&error) => {
-                tracing::debug!(%error, "switched statuses off");
+                tracing::debug!(%error, "turned statuses off");
                 self.status_off.store(true, Ordering::Relaxed);
             }
             Ok(Err(error)) => tracing::debug!(%error, "failed to show status"),
@@ -181,7 +172,7 @@ impl SlackAccountState {
     }
 }
 
-/// Messages are counted by channel, everything else by method.
+/// Returns the key of a rate limit: Slack counts messages by channel, everything else by method.
 fn rate_limit_key(method: &str, channel: &str) -> String {
     if method == "chat.postMessage" { format!("{method}:{channel}") } else { method.to_owned() }
 }
@@ -192,7 +183,7 @@ mod tests {
     use axum::{Json, Router, extract::State, routing::post};
     use std::sync::{Arc, atomic::AtomicUsize};
 
-    /// Refuses a status for one reason after the other.
+    /// Refuses a status, for a different reason each time.
     async fn refuse(State(count): State<Arc<AtomicUsize>>) -> Json<Value> {
         let errors = ["channel_type_not_supported", "user_not_found", "missing_scope"];
         let error = errors.get(count.fetch_add(1, Ordering::Relaxed));
@@ -200,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_place_without_a_status_takes_it_from_no_other() {
+    async fn a_failure_in_one_thread_does_not_switch_statuses_off() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let api = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new().route("/assistant.threads.setStatus", post(refuse));
@@ -212,6 +203,6 @@ mod tests {
             state.status("C1", "1.0", "Searching").await;
             there.push(state.statuses());
         }
-        assert_eq!(there, [true, true, false], "only what holds everywhere ends it");
+        assert_eq!(there, [true, true, false], "only a workspace-wide reason switches statuses off");
     }
 }

@@ -1,11 +1,11 @@
-//! Words of Block Kit: the blocks of people's messages and of other apps, as mrkdwn.
+//! Text of Block Kit blocks, of users' messages and of other apps, as mrkdwn.
 
 use serde_json::Value;
 
-/// Maximum depth of elements that are read.
+/// Maximum depth of nested elements to read.
 const MAX_DEPTH: usize = 8;
 
-/// Returns the words of blocks, a line or more for each block that says something.
+/// Returns the text of blocks, with at least one line for each block that has text.
 pub(super) fn text(blocks: &[Value]) -> String {
     let blocks = blocks.iter().map(|block| self::block(block, MAX_DEPTH));
     let blocks: Vec<String> = blocks.filter(|block| !block.trim().is_empty()).collect();
@@ -44,12 +44,12 @@ fn block(block: &Value, depth: usize) -> String {
     }
 }
 
-/// Returns the words of a text, which is an object or plain.
+/// Returns the text of a text object, or of a plain string.
 fn object(text: &Value) -> String {
     text.as_str().or_else(|| text["text"].as_str()).unwrap_or_default().to_owned()
 }
 
-/// Returns the elements of a line of rich text.
+/// Returns the text of the elements of a line of rich text.
 fn inline(elements: &[Value]) -> String {
     let element = |element: &Value| {
         let text = |name: &str| element[name].as_str().unwrap_or_default();
@@ -81,7 +81,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn every_block_that_says_something_is_read() {
+    fn every_block_with_text_is_read() {
         let words = |blocks: Value| text(blocks.as_array().unwrap());
         let rich = json!([{"type": "rich_text", "elements": [
             {"type": "rich_text_section", "elements": [

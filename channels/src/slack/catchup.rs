@@ -1,10 +1,10 @@
-//! Reads from the history the messages sent while the bot was not listening. Events kept before are recognised by their
-//! key.
+//! Reads the history for messages that were sent while the bot was not listening. Events that are already stored are
+//! recognised by their keys.
 //!
-//! Searched are the chats with recent known messages, from a little before the newest one known from the time when
-//! everything was heard. Messages that the bot itself sent since then do not count. Not found are first words to the
-//! bot in a chat that it does not know, edits, and deleted messages. A chat whose history the app may not read is
-//! skipped.
+//! Searches the chats with recent known messages. In each chat the search starts shortly before the newest message that
+//! is known from the time when everything was still received; the bot's own later messages do not count. The search
+//! finds neither edits nor deletions, nor the first message in a chat that is unknown to the bot. A chat whose history
+//! the app may not read is skipped.
 
 use super::{SlackChannel, event_handler::SlackIntakeError, wire::SlackMessage};
 use crate::{
@@ -14,35 +14,35 @@ use crate::{
 };
 use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
 
-/// Maximum age of the last known message of a searched chat.
+/// Maximum age of a searched chat's last known message.
 const LATELY: Duration = Duration::from_secs(3 * 24 * 3600);
 /// Maximum age of a missed message that is still answered.
 const OLDEST: Duration = Duration::from_secs(6 * 3600);
-/// Seconds before the newest known message at which reading starts: an earlier one may have been missed.
+/// Reading starts this many seconds before the newest known message: an earlier message may have been missed.
 const MARGIN: f64 = 600.0;
-/// Maximum number of chats, newest first; of pages in each chat and thread; of messages in a page; and of threads in a
-/// chat.
+/// Maximum number of chats, most recently active first; of pages per chat or thread; of messages per page; and of
+/// threads per chat.
 const CHATS: usize = 40;
 const PAGES: usize = 5;
 const MESSAGES: &str = "100";
 const THREADS: usize = 10;
 
-/// Last events of a chat, in seconds since 1970.
+/// Last activity in a chat, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ChatActivity {
-    /// When something was seen last.
+    /// Time of the newest known message.
     newest: f64,
-    /// The same, of the time when all was heard.
+    /// Time of the newest known message from the time when everything was still received.
     heard: f64,
 }
 
 impl SlackChannel {
-    /// Everything up to `at`, in milliseconds since 1970, was heard.
+    /// Records that all messages up to `at`, in milliseconds since 1970, were received.
     pub(super) fn alive(&self, at: i64) {
         self.heard.store(at, Ordering::Relaxed);
     }
 
-    /// Offers the missed messages. Returns false if not everything could be read.
+    /// Passes the missed messages to `sink`. Returns false if not everything could be read.
     pub(super) async fn catch_up(&self, round: u32, sink: &dyn EventSink) -> bool {
         let now = now();
         let since = |time: Duration| now - millis(time);
@@ -53,7 +53,7 @@ impl SlackChannel {
                 return false;
             }
         };
-        // A process that never listened knows only that the one before it was gone when it began.
+        // A process that has never listened knows only that the previous one had ended when it started.
         let until = match self.heard.load(Ordering::Relaxed) {
             0 => self.made,
             heard => heard,
@@ -71,11 +71,11 @@ impl SlackChannel {
         .await
     }
 
-    /// Offers the messages newer than `oldest` in a chat, with its threads, oldest first.
+    /// Passes the messages newer than `oldest` in a chat and its threads to `sink`, oldest first.
     async fn look_at(&self, chat: &str, oldest: f64, sink: &dyn EventSink) -> Result<(), SlackIntakeError> {
         let from = format!("{oldest:.6}");
         let newer = |ts: Option<&String>| ts.and_then(|ts| seconds(ts)).is_some_and(|at| at > oldest);
-        // Not from `oldest` on: the beginning of a thread with newer messages may be older.
+        // Without `oldest`, because the first message of a thread with newer messages may be older.
         let client = &self.handler.state.client;
         let params = [("channel", chat), ("limit", MESSAGES)];
         let more = |page: &[SlackMessage]| page.last().is_some_and(|message| newer(message.ts.as_ref()));
@@ -99,7 +99,7 @@ impl SlackChannel {
     }
 }
 
-/// Returns the activity known of each chat; all was heard up to `until`, in seconds since 1970.
+/// Returns the known activity of each chat. Everything was received up to `until`, in seconds since 1970.
 fn seen(known: &[KnownMessage], until: f64) -> HashMap<String, ChatActivity> {
     let mut chats: HashMap<String, ChatActivity> = HashMap::new();
     for known_message in known {
@@ -122,7 +122,7 @@ fn in_seconds(millis: i64) -> f64 {
     millis as f64 / 1000.0
 }
 
-/// Returns a time stamp in seconds; `None` for an invalid one.
+/// Parses a timestamp in seconds; `None` for an invalid one.
 fn seconds(ts: &str) -> Option<f64> {
     ts.parse().ok().filter(|at: &f64| at.is_finite())
 }
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// A Slack whose only history this is, a message a page.
+    /// A fake Slack API with this history, one message per page.
     async fn slack(history: Vec<Value>) -> SlackChannel {
         let read = move |form: String| async move {
             let cursor = form.rsplit_once("cursor=").and_then(|(_, rest)| rest.split('&').next());
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_missed_before_the_bot_spoke_again_is_found() {
+    async fn messages_missed_before_the_bot_spoke_again_are_found() {
         let (now, minute) = (now(), 60_000);
         let ts = |minutes: i64| format!("{}.000100", (now - minutes * minute) / 1000);
         let said = |minutes: i64, text: &str| json!({"type": "message", "user": "U1", "text": text, "ts": ts(minutes)});
@@ -212,17 +212,17 @@ mod tests {
             assert!(slack.catch_up(0, &chat_client).await);
             chat_client.offered.into_inner().unwrap()
         };
-        // The connection was lost an hour ago, and the bot's answer is of this minute.
+        // The connection was lost an hour ago, and the bot has just replied.
         let lost = slack(history()).await;
         lost.alive(now - 60 * minute);
         assert_eq!(offered(lost).await, ["heard", "missed", "new"]);
-        // A process that just began delivered pending messages of the one before it.
+        // A new process has delivered pending messages of the previous one.
         let begun = SlackChannel { made: now - 1000, ..slack(history()).await };
         assert_eq!(offered(begun).await, ["heard", "missed", "new"]);
     }
 
     #[test]
-    fn what_was_sent_while_nothing_was_heard_does_not_hide_what_was_missed() {
+    fn messages_sent_while_offline_do_not_hide_missed_ones() {
         let known_message = |chat: &str, at: &str| KnownMessage { chat: chat.into(), message: at.into() };
         let known = [
             known_message("C1", "1000.000100"),

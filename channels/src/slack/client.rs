@@ -1,7 +1,7 @@
-//! Calls of Slack's Web API: forms for reads, JSON for writes, errors in HTTP 200.
+//! Calls to Slack's Web API: forms for reads, JSON for writes, errors as HTTP 200.
 
 use super::{
-    failure::{SlackError, failure},
+    facts::{SlackError, failure},
     wire::{HistoryPage, SlackMessage},
 };
 use crate::{
@@ -18,8 +18,7 @@ use serde_json::Value;
 use std::time::SystemTime;
 use url::{Url, form_urlencoded};
 
-/// Maximum size of an API response, in bytes: a page of a history with its blocks has some megabytes at
-/// most.
+/// Maximum size of an API response, in bytes. A page of a history with its blocks has at most a few megabytes.
 const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -32,7 +31,7 @@ pub(super) struct SlackClient {
     app_token: Option<SecretString>,
 }
 
-/// Which token a call shows.
+/// Token of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SlackToken {
     Bot,
@@ -48,7 +47,7 @@ struct SlackResponseHead {
     needed: Option<String>,
 }
 
-/// An answer, with the scopes and the time from its headers.
+/// A response, with the scopes and the time from its headers.
 pub(super) struct SlackResponse<T> {
     pub(super) body: T,
     /// `x-oauth-scopes`
@@ -65,7 +64,7 @@ impl SlackClient {
         Ok(Self { transport: AccountTransport::new()?, api_url, bot_token, app_token })
     }
 
-    /// Calls a method that reads: Slack sees parameters of those only in forms.
+    /// Calls a method that reads. Slack accepts parameters of these methods only in forms.
     pub(super) async fn read<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -85,7 +84,7 @@ impl SlackClient {
         Ok(self.send(CallEffect::Writes, self.post(method).json(params), SlackToken::Bot).await?.body)
     }
 
-    /// Calls a method without parameters and returns the headers' words too.
+    /// Calls a method without parameters. Also returns data from the headers.
     pub(super) async fn ask<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -93,15 +92,15 @@ impl SlackClient {
         self.send(CallEffect::Reads, self.post(method), SlackToken::Bot).await
     }
 
-    /// Asks for the address of a connection.
+    /// Requests the URL of a connection.
     pub(super) async fn open<T: DeserializeOwned>(&self) -> Result<T, SlackError> {
         Ok(self.send(CallEffect::Reads, self.post("apps.connections.open"), SlackToken::App).await?.body)
     }
 
-    /// Answers a slash command at the address that came with it, without the token: the address is the proof.
+    /// Answers a slash command at its response URL, without the token: the URL itself grants access.
     pub(super) async fn respond(&self, url: &Url, answer: &Value) -> Result<(), SlackError> {
         let request = self.transport.http.post(url.clone()).json(answer).timeout(CALL_TIMEOUT);
-        // The body contains nothing: an accepted answer stays accepted, whatever the rest of the response.
+        // The body is irrelevant: the status alone shows that the answer was accepted.
         let response = send(request).await?;
         match response.status().as_u16() {
             200..300 => Ok(()),
@@ -110,22 +109,22 @@ impl SlackClient {
                 Err(CallError::of_status(status, wait))
             }
             status => {
-                Err(CallError::Refused(format!("no answer to the command is taken any more (HTTP {status})")))
+                Err(CallError::Refused(format!("the command can no longer be answered (HTTP {status})")))
             }
         }
     }
 
-    /// Begins to fetch a file of Slack's, with the token. Other hosts never see it.
+    /// Builds the request to download a file from Slack, with the token. The token is never sent to other hosts.
     pub(super) fn get_file(&self, url: &str) -> Result<RequestBuilder, SlackError> {
-        let url = Url::parse(url).map_err(|_| CallError::Refused("the file has no address".to_owned()))?;
+        let url = Url::parse(url).map_err(|_| CallError::Refused("the file has no valid URL".to_owned()))?;
         if !self.is_slacks(&url) {
-            return Err(CallError::Refused("the file is not kept by Slack".to_owned()));
+            return Err(CallError::Refused("the file is not hosted by Slack".to_owned()));
         }
         Ok(self.transport.http.get(url).bearer_auth(self.bot_token.expose_secret()))
     }
 
-    /// Reads at most `max_pages` pages of a channel's or a thread's history, as long as there are more and `more` wants
-    /// them.
+    /// Reads at most `max_pages` pages of a channel's or a thread's history, while there are further pages and `more`
+    /// returns true.
     pub(super) async fn history(
         &self,
         method: &str,
@@ -147,7 +146,7 @@ impl SlackClient {
         Ok(found)
     }
 
-    /// Returns whether an address is Slack's own, or that of the configured replacement.
+    /// Returns whether a URL is on one of Slack's hosts, or on the configured API's.
     pub(super) fn is_slacks(&self, url: &Url) -> bool {
         let own = url.origin() == self.api_url.origin();
         let host = url.host_str().unwrap_or_default();
@@ -168,9 +167,10 @@ impl SlackClient {
     ) -> Result<SlackResponse<T>, SlackError> {
         let token = match token {
             SlackToken::Bot => &self.bot_token,
-            SlackToken::App => {
-                self.app_token.as_ref().ok_or_else(|| CallError::Auth("there is no app_token".to_owned()))?
-            }
+            SlackToken::App => self
+                .app_token
+                .as_ref()
+                .ok_or_else(|| CallError::Auth("no `app_token` is configured".to_owned()))?,
         };
         let request = request.bearer_auth(token.expose_secret()).timeout(CALL_TIMEOUT);
         self.transport.exchange(effect, request, MAX_RESPONSE_BYTES, |response| read(&response)).await
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_token_goes_to_slack_only() {
+    fn the_token_is_sent_only_to_slack() {
         let client = |api: &str| SlackClient::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap();
         let slack = client("https://slack.com/api");
         let cases = [

@@ -1,7 +1,7 @@
-//! From an event to an inbound: pure, no IO, no clock.
+//! Decodes events into [`Inbound`]s: pure, no IO, no clock.
 //!
-//! A message in a channel that names the bot comes as two events; a redelivery and the history bring it once more. All
-//! have the same key, made of channel and time stamp. Deliberately absent: access decisions.
+//! A message in a channel that mentions the bot arrives as two events, and again by a redelivery or the history. All
+//! have the same key, made of channel and timestamp. Deliberately absent: access decisions.
 
 pub(super) mod pointed;
 
@@ -15,17 +15,17 @@ use pointed::{PieceContext, pointed};
 use serde_json::{Value, json};
 use std::{borrow::Cow, collections::HashMap};
 
-/// By which our own buttons are known.
+/// Prefix of the action ids of pudu's own buttons.
 pub(super) const ACTION: &str = "pudu";
-/// Prefix of a file's handle that is its id: Slack describes such a file only on request.
+/// Prefix of a handle that contains a file's id instead of its URL: Slack describes such a file only on request.
 pub(super) const BY_ID: &str = "id:";
 
-/// Key in a slash command's hint for the URL that takes its answer.
+/// Key in a slash command's hint for its response URL.
 pub(super) const RESPOND: &str = "respond";
-/// Maximum length of an address that is kept.
+/// Maximum length of a stored URL, in bytes.
 const MAX_URL_BYTES: usize = 1024;
 
-/// Decodes the events of one account.
+/// Event decoder of one bot.
 #[derive(Debug)]
 pub(super) struct SlackDecoder<'a> {
     pub(super) account: &'a str,
@@ -35,21 +35,21 @@ pub(super) struct SlackDecoder<'a> {
     pub(super) commands: &'a [ChatCommand],
 }
 
-/// A message or a change of one, before the names of people are looked up.
+/// A message, an edit or a deletion, before the names of users are looked up.
 #[derive(Clone, Debug)]
 pub(super) struct SlackEvent {
     key: EventKey,
     pub(super) channel: String,
     private: bool,
     what: What,
-    /// The message as it is now, or was last.
+    /// The current or last state of the message.
     pub(super) message: SlackMessage,
-    /// When it happened, in Slack's form.
+    /// Timestamp of the event, in Slack's form.
     at: String,
-    /// The time stamp of the message.
+    /// Timestamp of the message.
     ts: String,
     team: Option<String>,
-    /// Whether the bot is named in it, or was before a change.
+    /// Whether the message mentions the bot, or did before an edit.
     named: bool,
 }
 
@@ -60,17 +60,17 @@ enum What {
     Recall,
 }
 
-/// Data beside the event that decoding needs.
+/// Data besides the event that decoding needs.
 #[derive(Debug, Default)]
 pub(super) struct DecodeContext {
-    /// The names of people by their ids.
+    /// Names of users, by id.
     pub(super) names: HashMap<String, String>,
     /// Whether the bot has spoken in the thread.
     pub(super) ours: bool,
 }
 
 impl SlackEvent {
-    /// Returns the ids of the people whose names are needed.
+    /// Returns the ids of the users whose names are needed.
     pub(super) fn people(&self, me: &SlackIdentity) -> Vec<String> {
         let sender = self.message.user.as_deref();
         let all = sender.into_iter().chain(named(&self.message.text, &me.user));
@@ -80,7 +80,7 @@ impl SlackEvent {
         all
     }
 
-    /// Returns the message's thread if it has to be known whether the bot speaks there.
+    /// Returns the message's thread if decoding depends on whether the bot has spoken there.
     pub(super) fn thread(&self, me: &SlackIdentity) -> Option<(&str, &str)> {
         let thread = self.message.thread_ts.as_deref().filter(|thread| *thread != self.ts)?;
         let plain = !self.private && !self.named;
@@ -89,7 +89,7 @@ impl SlackEvent {
 }
 
 impl SlackMessage {
-    /// Returns the words of its author; some clients put them into blocks alone.
+    /// Returns the author's text. Some clients send it only in blocks.
     fn own_text(&self) -> Cow<'_, str> {
         match self.text.trim() {
             "" => blocks::text(&self.blocks).into(),
@@ -108,7 +108,7 @@ impl SlackDecoder<'_> {
     /// Reads an event; `None` for one that does not concern the bot.
     pub(super) fn read_event(&self, event: &SlackMessage, team: Option<&str>) -> Option<SlackEvent> {
         let channel = event.channel.clone()?;
-        // Only direct messages have ids with a D; not every event contains the type.
+        // Only ids of direct messages begin with D; not every event contains the type.
         let private = event.channel_type.as_deref().map_or(channel.starts_with('D'), |kind| kind == "im");
         let (what, message) = match (event.kind.as_str(), event.subtype.as_deref()) {
             ("app_mention", _)
@@ -143,7 +143,7 @@ impl SlackDecoder<'_> {
         Some(SlackEvent { key: EventKey(key), channel, private, what, message, at, ts, team, named })
     }
 
-    /// Makes an inbound from an event; `None` for one without content.
+    /// Converts an event to an [`Inbound`]; `None` for one without content.
     pub(super) fn decode(&self, heard: &SlackEvent, context: &DecodeContext) -> Option<Inbound> {
         let SlackEvent { message, channel, private, .. } = heard;
         let read = parse_text(&message.own_text(), &self.me.user, &context.names);
@@ -184,13 +184,13 @@ impl SlackDecoder<'_> {
         })
     }
 
-    /// A thread is a topic, and each message in a channel begins one. A direct message is one conversation unless a
-    /// person writes in a thread there.
+    /// Returns the address. A thread is a topic, and each message in a channel begins one. Direct messages are one
+    /// conversation, except in threads that a user begins.
     fn address(&self, channel: &str, private: bool, thread: Option<&str>, ts: &str) -> Address {
         self.place(channel, thread.or_else(|| (!private).then_some(ts)))
     }
 
-    fn place(&self, channel: &str, topic: Option<&str>) -> Address {
+    pub(super) fn place(&self, channel: &str, topic: Option<&str>) -> Address {
         Address {
             account: self.account.to_owned(),
             chat: channel.to_owned(),
@@ -198,11 +198,11 @@ impl SlackDecoder<'_> {
         }
     }
 
-    fn hint(&self, team: Option<&str>) -> Value {
+    pub(super) fn hint(&self, team: Option<&str>) -> Value {
         json!({"team": team.unwrap_or(&self.me.team)})
     }
 
-    /// Reads a button that was pressed. `now` is in milliseconds since 1970.
+    /// Decodes a pressed button. `now` is in milliseconds since 1970.
     pub(super) fn press(&self, pressed: &Actions, now: i64) -> Option<Inbound> {
         let action = pressed.actions.iter().find(|action| action.action_id.starts_with(ACTION))?;
         let container = pressed.container.as_ref().filter(|_| pressed.kind == "block_actions")?;
@@ -216,8 +216,8 @@ impl SlackDecoder<'_> {
         let at = action.action_ts.as_deref().unwrap_or_default();
         Some(Inbound {
             key: EventKey(format!("p{channel}:{ts}:{at}:{user}")),
-            // A message of ours outside of threads answers a slash command: it begins no topic, and the
-            // conversation is found by the message.
+            // A message of the bot outside threads answers a slash command. It begins no topic, and the message
+            // identifies the conversation.
             address: self.place(channel, thread),
             private,
             message: ts.to_owned(),
@@ -235,7 +235,7 @@ impl SlackDecoder<'_> {
         })
     }
 
-    /// Reads a slash command of Slack's. `now` is in milliseconds since 1970.
+    /// Decodes a slash command. `now` is in milliseconds since 1970.
     pub(super) fn slash(&self, slash: &Slash, now: i64) -> Option<Inbound> {
         let (channel, user) = (slash.channel_id.as_deref()?, slash.user_id.clone()?);
         let trigger = slash.trigger_id.as_deref()?;
@@ -248,7 +248,7 @@ impl SlackDecoder<'_> {
         }
         Some(Inbound {
             key: EventKey(format!("c{trigger}")),
-            // It has no message, so no thread: the answer is in the channel.
+            // Without a message there is no thread, so the answer is sent to the channel.
             address: self.place(channel, None),
             private,
             message: format!("c{trigger}"),
@@ -270,16 +270,16 @@ impl SlackDecoder<'_> {
 fn changed(event: &SlackMessage) -> Option<(What, SlackMessage)> {
     let now = event.message.as_deref()?.clone();
     let before = event.previous_message.as_deref();
-    // A deleted message with a thread below it stays as a stone.
+    // A deleted message with a thread becomes a tombstone.
     if now.subtype.as_deref() == Some("tombstone") {
         return Some((What::Recall, SlackMessage { ts: now.ts, ..before?.clone() }));
     }
-    // A preview that is added is a change that says nothing.
+    // An added preview is also reported as an edit, but the text stays the same.
     let same = before.is_some_and(|before| before.text == now.text);
     (!same).then_some((What::Edit, now))
 }
 
-/// Returns the typed form of a Slack slash command: `/status` and `/pudu status` are the same.
+/// Returns a slash command as typed text. `/status` and `/pudu status` are equivalent.
 fn typed(command: &str, words: &str, commands: &[ChatCommand]) -> String {
     let own = command.trim_start_matches('/');
     if commands.iter().any(|known| known.name == own) {
@@ -299,7 +299,7 @@ fn typed(command: &str, words: &str, commands: &[ChatCommand]) -> String {
     }
 }
 
-/// Returns a file, unless Slack keeps it no more.
+/// Returns a file, unless Slack has deleted it.
 pub(super) fn attachment(file: &SlackFile) -> Option<Attachment> {
     if matches!(file.mode.as_deref(), Some("tombstone" | "hidden_by_limit")) {
         return None;
@@ -311,7 +311,7 @@ pub(super) fn attachment(file: &SlackFile) -> Option<Attachment> {
     Some(Attachment { handle, name: name.cloned().unwrap_or_else(|| "file".to_owned()), size: file.size })
 }
 
-/// Returns a time stamp in milliseconds.
+/// Converts a timestamp to milliseconds since 1970.
 pub(super) fn millis(ts: &str) -> i64 {
     let (seconds, rest) = ts.split_once('.').unwrap_or((ts, ""));
     let millis = format!("{rest:0<3}").get(..3).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);

@@ -1,13 +1,13 @@
-//! Receives events by Socket Mode: one connection, and for a moment two.
+//! Receives events over Socket Mode. There is one connection, or two during a renewal.
 //!
-//! An envelope is acknowledged only once its content is kept; one that is not comes again. Slack renews its connections
-//! every few hours and announces it: the next one is opened first, then the old is left, after the pending envelopes
-//! are acknowledged on it.
+//! An envelope is acknowledged only once its content is stored; otherwise it is redelivered. Slack announces every few
+//! hours that a connection has to be renewed: the next one is opened first, then the pending envelopes are acknowledged
+//! on the old one, and it is closed.
 
 use super::{
     SlackChannel, SlackEventMode,
     event_handler::{SlackIntakeError, Source},
-    failure::{SlackError, fatal, socket_mode_disabled},
+    facts::{SlackError, fatal, socket_mode_disabled},
     wire::SocketModeFrame,
 };
 use crate::{
@@ -23,20 +23,20 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Ping interval of the socket, and the silence after which it is dead. Slack pings about every ten
-/// seconds; so do we.
+/// Ping interval of the socket, and how long it may be silent before it counts as dead. Slack also pings about every 10
+/// s.
 const KEEPALIVE: Keepalive = Keepalive { ping: Duration::from_secs(10), idle: Duration::from_secs(35) };
-/// How long the first frame may take.
+/// Timeout for the first frame.
 const HELLO: Duration = Duration::from_secs(15);
-/// Maximum number of events handled at once; Slack wants each acknowledged within three seconds.
+/// Maximum number of events handled concurrently. Slack expects each acknowledgement within three seconds.
 const MAX_CONCURRENT_EVENTS: usize = 64;
-/// How long the old connection waits for its pending acknowledgements.
+/// How long the old connection stays open for its pending acknowledgements.
 const FAREWELL: Duration = Duration::from_secs(3);
-/// A connection that is to be renewed sooner than this after the last renewal gets a pause.
+/// Minimum time between two renewals without a pause.
 const OFTEN: Duration = Duration::from_secs(10);
-/// How long Slack is left alone when it has too many connections of this app.
+/// Delay before reconnecting if the app has too many connections.
 const CROWDED: Duration = Duration::from_secs(30);
-/// Delay before refused events are looked for in the history.
+/// Delay before the history is read again, or is read for an event that could not be stored.
 const CATCHUP_DELAY: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
@@ -76,7 +76,7 @@ impl SlackChannel {
         }
     }
 
-    /// Reads missed messages, where no connection has to be served beside it. Never ends.
+    /// Reads missed messages in webhook mode, which has no connection to serve. Never returns.
     async fn catch_up_by_itself(&self, sink: &dyn EventSink) {
         let (mut catch_up, reads) = (CatchUp::default(), &self.handler.state.client.transport.reads);
         catch_up.begin(Duration::ZERO, reads, |round| self.catch_up(round, sink));
@@ -87,12 +87,16 @@ impl SlackChannel {
         }
     }
 
-    /// Learns who the bot is.
+    /// Fetches the bot's identity.
     async fn learn_identity(&self) -> Result<(), ConnectionEnd> {
         let known = self.handler.state.me.get().is_some();
         let me = self.handler.state.me().await.map_err(ended)?;
         if let Some(own) = self.config.bot_user_id.as_ref().filter(|own| **own != me.user && !known) {
-            tracing::warn!(configured = own, slack = me.user, "ignored `bot_user_id`: Slack says another");
+            tracing::warn!(
+                configured = own,
+                slack = me.user,
+                "ignored `bot_user_id`: Slack reports another id"
+            );
         }
         tracing::info!(
             account = &*self.handler.account,
@@ -103,22 +107,20 @@ impl SlackChannel {
         Ok(())
     }
 
-    /// Opens a connection, up to Slack's first word.
+    /// Opens a connection, and waits for Slack's `hello`.
     pub(super) async fn open(&self) -> Result<Socket, ConnectionEnd> {
         let ConnectionsOpenResponse { url } = self.handler.state.client.open().await.map_err(ended)?;
-        let mut socket = Socket::connect(&url, KEEPALIVE).await.map_err(lost)?;
+        let mut socket = Socket::connect(&url, KEEPALIVE).await?;
         let hello = async {
             loop {
-                match read(socket.next().await.map_err(lost)?)? {
+                match read(socket.next().await?)? {
                     Some(frame) if frame.kind == "hello" => return Ok(()),
                     Some(frame) if frame.kind == "disconnect" => return Err(told_to_go(&frame)),
                     _ => {}
                 }
             }
         };
-        timeout(HELLO, hello)
-            .await
-            .map_err(|_| ConnectionEnd::Lost("Slack does not say hello".to_owned()))??;
+        timeout(HELLO, hello).await.map_err(|_| ConnectionEnd::Lost("Slack sent no hello".to_owned()))??;
         Ok(socket)
     }
 }
@@ -128,13 +130,13 @@ struct SlackSession<'a> {
     slack: &'a SlackChannel,
     sink: &'a dyn EventSink,
     socket: Socket,
-    /// Envelopes that are worked on; each gives its id once it may be acknowledged. One that has to ask Slack
-    /// for something keeps no other waiting.
-    kept: FuturesUnordered<BoxFuture<'a, Option<String>>>,
+    /// Envelopes in progress. Each future returns the acknowledgement once it may be sent. Look-ups for one
+    /// envelope do not delay the others.
+    kept: FuturesUnordered<BoxFuture<'a, Option<Acknowledgement>>>,
     next: Option<BoxFuture<'a, Result<Socket, ConnectionEnd>>>,
     renewed: Option<Instant>,
     catch_up: CatchUp<'a>,
-    /// Whether the history is still to be read for missed messages.
+    /// Whether the history has yet to be read for missed messages.
     behind: bool,
     broken: bool,
 }
@@ -190,11 +192,11 @@ impl<'a> SlackSession<'a> {
         ended
     }
 
-    /// Takes a frame; an error ends the session.
+    /// Handles a frame. An error ends the session.
     fn on_frame(&mut self, frame: Result<socket::SocketFrame, SocketError>) -> Result<(), ConnectionEnd> {
-        let frame = match frame.map_err(lost).and_then(read) {
+        let frame = match frame.map_err(ConnectionEnd::from).and_then(read) {
             Ok(frame) => frame,
-            // The next connection is on its way already.
+            // The next connection is already being opened.
             Err(_) if self.next.is_some() => {
                 self.broken = true;
                 return Ok(());
@@ -212,7 +214,7 @@ impl<'a> SlackSession<'a> {
         Ok(())
     }
 
-    /// Slack wants the connection to end.
+    /// Handles Slack's request to end the connection.
     fn leave(&mut self, frame: &SocketModeFrame) -> Result<(), ConnectionEnd> {
         match frame.reason.as_deref() {
             Some("warning" | "refresh_requested") | None => {}
@@ -228,7 +230,7 @@ impl<'a> SlackSession<'a> {
         Ok(())
     }
 
-    /// Goes over to the next connection.
+    /// Switches to the next connection.
     async fn change(&mut self, socket: Socket) {
         self.next = None;
         if !self.broken {
@@ -240,32 +242,32 @@ impl<'a> SlackSession<'a> {
         }
         self.broken = false;
         self.renewed = Some(Instant::now());
-        // Envelopes in progress belonged to the old connection: they come again on this one.
+        // Envelopes still in progress belonged to the old connection. They are redelivered on the new one.
         self.kept = FuturesUnordered::new();
     }
 
-    /// Acknowledges envelopes in progress, as far as that is soon done.
+    /// Waits for the envelopes in progress for a short time, and acknowledges them.
     async fn acknowledge_pending(&mut self) {
         let all = async {
             while let Some(kept) = self.kept.next().await {
-                if let Some(id) = kept
-                    && self.socket.send_text(acknowledgement(&id)).await.is_err()
+                if let Some(kept) = kept
+                    && self.socket.send_text(kept.frame()).await.is_err()
                 {
                     return;
                 }
             }
         };
-        // Unacknowledged envelopes come again.
+        // Unacknowledged envelopes are redelivered.
         let _ = timeout(FAREWELL, all).await;
     }
 
-    async fn acknowledge(&mut self, kept: Option<String>) {
+    async fn acknowledge(&mut self, kept: Option<Acknowledgement>) {
         match kept {
-            // A connection that is gone is noticed by reading.
-            Some(id) if !self.broken => {
-                self.socket.send_text(acknowledgement(&id)).await.ok();
+            // A broken connection is detected by reading.
+            Some(kept) if !self.broken => {
+                self.socket.send_text(kept.frame()).await.ok();
             }
-            // A refused event is read from the history after a while.
+            // An event that could not be stored is read from the history later.
             None => {
                 self.behind = true;
                 self.begin_catch_up(CATCHUP_DELAY);
@@ -281,27 +283,41 @@ impl<'a> SlackSession<'a> {
     }
 }
 
-fn acknowledgement(id: &str) -> String {
-    json!({"envelope_id": id}).to_string()
+/// Acknowledgement of an envelope.
+struct Acknowledgement {
+    envelope: String,
+    /// Content that Slack expects, such as the errors of a form.
+    payload: Option<Value>,
 }
 
-/// Keeps the content of an envelope and returns its id if it may be acknowledged. One of an unknown kind may.
+impl Acknowledgement {
+    fn frame(self) -> String {
+        let mut frame = json!({"envelope_id": self.envelope});
+        if let Some(payload) = self.payload {
+            frame["payload"] = payload;
+        }
+        frame.to_string()
+    }
+}
+
+/// Stores the content of an envelope. Returns its acknowledgement if it may be sent. Envelopes of unknown kinds are
+/// always acknowledged.
 fn keep<'a>(
     slack: &'a SlackChannel,
     sink: &'a dyn EventSink,
-    id: String,
+    envelope: String,
     kind: &str,
     payload: Value,
-) -> BoxFuture<'a, Option<String>> {
+) -> BoxFuture<'a, Option<Acknowledgement>> {
     let source = match kind {
         "events_api" => Source::Event,
         "interactive" => Source::Action,
         "slash_commands" => Source::Command,
-        _ => return Box::pin(std::future::ready(Some(id))),
+        _ => return Box::pin(std::future::ready(Some(Acknowledgement { envelope, payload: None }))),
     };
     let keep = async move {
         match slack.handler.keep(source, payload, sink).await {
-            Ok(()) => Some(id),
+            Ok(payload) => Some(Acknowledgement { envelope, payload }),
             Err(error) => {
                 not_kept(slack, &error);
                 None
@@ -316,7 +332,7 @@ fn not_kept(slack: &SlackChannel, error: &SlackIntakeError) {
     slack.handler.health.failed(HealthState::Degraded, error.to_string());
 }
 
-/// Reads a frame; `None` for one that says nothing.
+/// Parses a frame; `None` for one without content.
 fn read(frame: socket::SocketFrame) -> Result<Option<SocketModeFrame>, ConnectionEnd> {
     match frame {
         socket::SocketFrame::Text(text) => {
@@ -338,13 +354,8 @@ fn told_to_go(frame: &SocketModeFrame) -> ConnectionEnd {
             ConnectionEnd::Later("too many connections of this app are open".to_owned(), CROWDED)
         }
         "warning" | "refresh_requested" => ConnectionEnd::Renew,
-        other => ConnectionEnd::Lost(format!("Slack closes the connection: {other}")),
+        other => ConnectionEnd::Lost(format!("Slack is closing the connection: {other}")),
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
-fn lost(error: SocketError) -> ConnectionEnd {
-    ConnectionEnd::Lost(error.to_string())
 }
 
 fn ended(error: SlackError) -> ConnectionEnd {
@@ -353,7 +364,7 @@ fn ended(error: SlackError) -> ConnectionEnd {
     }
     match error {
         CallError::Wait(after) => {
-            ConnectionEnd::Later("Slack has too many calls of this app".to_owned(), after)
+            ConnectionEnd::Later("this app makes too many calls to Slack".to_owned(), after)
         }
         other => ConnectionEnd::Lost(other.to_string()),
     }

@@ -1,18 +1,18 @@
 //! The messages of one reply on Slack.
 //!
-//! In a thread an answer grows as a stream: only words that will surely stay are added, and the agent's activity is in
-//! the status of the thread. Where the words change, where a stream was closed by Slack, or after a restart, the stream
-//! is closed and the message continues by changes of the whole. So it does after some seconds, because a stream has no
-//! button by which it could be stopped. A message outside of threads grows by changes from the beginning, because a
-//! stream has to be in a thread.
+//! In a thread, an answer grows as a stream: only text that will not change any more is appended, and the agent's
+//! activity is shown in the status of the thread. If the text changes, Slack has closed the stream, or pudu was
+//! restarted, the stream is closed and the whole message is edited from then on. The same happens after some seconds,
+//! because a stream has no stop button. A message outside threads is edited from the beginning, because a stream has to
+//! be in a thread.
 //!
-//! Slack has no idempotency key. A message carries the key of its slot in its metadata and is looked for by that key; a
-//! stream has none until it ends, and is recognised as a message of ours, in this thread, that no record knows: so that
-//! none takes a message that another reply has just begun, replies of one thread take turns. Where the app may not read
-//! the history nothing is found; such a message is sent a second time, but never a third. The id of a file is stored
-//! before the file is shared: Slack shares an id once.
+//! Slack has no idempotency keys. Ordinary messages are found by a key in their metadata. A stream has no metadata
+//! until it ends, so it is found as the bot's only unrecorded message in the thread; the replies of a thread take turns
+//! to keep it the only one. If the app may not read the history, a message that may have been sent is sent a second
+//! time, but never a third. The id of a file is stored before the file is shared, because Slack shares an id only once.
 //!
-//! Slack counts calls by method, and messages by channel too. A wait for one method holds up no other.
+//! Slack limits the rate of calls per method, and of messages also per channel. A wait for one method does not affect
+//! others.
 
 mod aside;
 mod files;
@@ -23,17 +23,15 @@ mod streams;
 use super::{
     account_state::SlackAccountState,
     decode::RESPOND,
-    download::MAX_DOWNLOAD_BYTES,
-    failure::{SlackCase, SlackError},
-    page::{LIMIT, SlackPage},
-    upload,
+    facts::{CAPABILITIES, SlackCase, SlackError},
+    page::SlackPage,
 };
 use crate::{
     OutFile, ReplyTarget, SendError,
     recovery::Recovery,
     reply::{
         Capabilities, EditOutcome, FoundFile, MessageDraft, MessageHistory, MessageRef, PlatformMessages,
-        SendIntent, Typing,
+        SendIntent, Typing, UncertainFile,
     },
     transport::{CallError, KeyedLock},
 };
@@ -54,10 +52,10 @@ use url::Url;
 
 /// Event type in the metadata of the bot's own messages.
 const EVENT: &str = "pudu_reply";
-/// How long a reply waits for its end before its first message, so that a short answer is one call. A stream begins
-/// with its first words: it has calls of its own.
+/// How long a reply waits before its first message, so that a short answer needs only one call. Does not apply to
+/// streams, which begin with the first words and have a separate rate limit.
 const PLACEHOLDER_DELAY: Duration = Duration::from_secs(2);
-/// How long a run works before its stop button appears.
+/// How long a run lasts before its stop button appears.
 const STOP_BUTTON_DELAY: Duration = Duration::from_secs(8);
 
 /// The messages of one reply.
@@ -65,56 +63,56 @@ pub(super) struct SlackMessages {
     state: Arc<SlackAccountState>,
     channel: String,
     thread: Option<String>,
-    /// The user who is answered, with their team: a stream in a channel has to have a recipient.
+    /// The user being replied to, with their team. A stream in a channel needs a recipient.
     recipient: String,
     team: String,
-    /// Response URL of a slash command from a channel in which the bot is not: only its author sees the
+    /// Response URL of a slash command. Used if the bot is not in the channel; only the command's author sees the
     /// answer.
     respond: Option<Url>,
     /// The language of the reply.
     language: Language,
-    /// Text added to each open stream, as far as is certain.
+    /// Text certainly appended to each open stream.
     streams: HashMap<String, String>,
-    /// Whether streams are refused here.
+    /// Whether streams are not used for this reply.
     no_stream: bool,
-    /// Whether the last part is, or would be, a stream: changes of a message take more time.
+    /// Whether the last part is, or would be, a stream. Edits of a message need longer intervals.
     streaming: bool,
-    /// Whether the last page that was made is none for a stream: it will not grow, or has buttons.
+    /// Whether the last rendered page is unsuitable for a stream: it is final, or has to show buttons.
     ends: AtomicBool,
-    /// Whether the last try to make a message surely did nothing.
+    /// Whether the last attempt to send a message is known to have had no effect.
     undone: bool,
-    /// Whether the history could not be read when a message was looked for.
+    /// Whether the last search for a message could not read the history.
     blind: bool,
-    /// Whether a message is there, as far as this process knows.
+    /// Whether a message was sent, as far as this process knows.
     begun: bool,
-    /// The files of this reply that are there.
+    /// Ids of the files of this reply that were shared.
     files: Vec<String>,
-    /// The files whose bytes Slack has, and which are perhaps shared: ids by the key under which each is sent.
+    /// Uploaded files that may have been shared: ids by idempotency key.
     uploads: HashMap<String, String>,
-    /// The message that is answered, or the thread: later messages are behind it.
+    /// The message being replied to, or the thread's first message. The reply's messages are newer.
     behind: String,
     status: Arc<ThreadStatus>,
-    /// When the buttons have to be there, stream or not.
+    /// When the buttons have to be shown, even if that ends the stream.
     late: Instant,
-    /// When it is looked next whether they are.
+    /// Time of the next refresh, which shows the buttons if they are due.
     look: Instant,
 }
 
 /// Record of a message before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SlackDedupKey {
-    /// Whether one of the tries was to begin a stream.
+    /// Whether any of the attempts may have begun a stream.
     stream: bool,
-    /// How many may have had their effect without being seen, the one that follows included.
+    /// Number of attempts with an unknown outcome, including the next one.
     unknown: u8,
 }
 
-/// A message that is there.
+/// Record of a sent message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SlackMessageRef {
-    /// Empty for one that is assumed to be shown and cannot be found.
+    /// Timestamp; empty for a message that is assumed to be shown but cannot be found.
     ts: String,
-    /// Whether it is a stream that was not closed.
+    /// Whether it is an open stream.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     stream: bool,
 }
@@ -177,7 +175,7 @@ impl SlackMessages {
         self.thread.is_some() && !self.no_stream && self.state.streams()
     }
 
-    /// Returns how long it waits between two changes of the last part.
+    /// Returns the minimum interval between two updates of the last part.
     fn pace(&self) -> Duration {
         SlackAccountState::interval(self.streaming && self.streams())
     }
@@ -194,7 +192,7 @@ impl SlackMessages {
         self.state.write(method, &self.channel, params).await
     }
 
-    /// Makes a message of a page: a stream, where it is to grow and streams are taken.
+    /// Sends a page as a new message: as a stream, if it will grow and streams are supported.
     async fn create_message(&mut self, key: &str, page: &SlackPage) -> Result<SlackMessageRef, SlackError> {
         let stream = if self.streams() && !page.done && !page.asks { self.start(page).await? } else { None };
         match stream {
@@ -203,7 +201,7 @@ impl SlackMessages {
         }
     }
 
-    /// Posts a message whole; once more without marks if Slack does not take them.
+    /// Posts a complete message. Retries without markup if Slack rejects it.
     async fn post_message(&self, key: &str, page: &SlackPage) -> Result<SlackMessageRef, SlackError> {
         let params = |text: &str, blocks: &[Value]| {
             let mut params = json!({
@@ -224,7 +222,7 @@ impl SlackMessages {
             .await
         {
             Err(CallError::Special(SlackCase::Content(why))) => {
-                tracing::warn!(why, "sending message without marks");
+                tracing::warn!(why, "sending message without markup");
                 self.write::<PostMessageResponse>("chat.postMessage", &params(&page.plain, &[])).await?
             }
             result => result?,
@@ -232,12 +230,12 @@ impl SlackMessages {
         Ok(SlackMessageRef { ts: posted.ts, stream: false })
     }
 
-    /// Makes a message show a page whole. An empty list takes old blocks away.
+    /// Edits a message to show a page. An empty list removes old blocks.
     async fn change(&self, ts: &str, page: &SlackPage) -> Result<(), SlackError> {
         let params = |text: &str, blocks: &[Value]| json!({"channel": self.channel, "ts": ts, "text": text, "blocks": blocks});
         match self.write::<PostMessageResponse>("chat.update", &params(&page.text, &page.blocks)).await {
             Err(CallError::Special(SlackCase::Content(why))) => {
-                tracing::warn!(why, "sending message without marks");
+                tracing::warn!(why, "sending message without markup");
                 self.write::<PostMessageResponse>("chat.update", &params(&page.plain, &[])).await?;
                 Ok(())
             }
@@ -245,7 +243,7 @@ impl SlackMessages {
         }
     }
 
-    /// Shows a page whole, whatever the message was before.
+    /// Edits a message to show a page. Closes its stream first, if it has one.
     async fn replace(&mut self, post: &mut SlackMessageRef, page: &SlackPage) -> Result<(), SlackError> {
         if post.stream {
             self.close(&post.ts).await?;
@@ -260,7 +258,7 @@ impl SlackMessages {
         }
     }
 
-    /// Shows the agent's activity in the thread, if that is new, and clears it at the end.
+    /// Shows the agent's activity in the thread if it has changed, and clears it at the end.
     async fn say_status(&self, page: &SlackPage) {
         let Some(thread) = &self.thread else { return };
         let words = if page.done { "" } else { page.activity.as_str() };
@@ -273,19 +271,10 @@ impl SlackMessages {
 impl PlatformMessages for SlackMessages {
     type Page = SlackPage;
     type Ref = SlackMessageRef;
-    /// `None` is of a version that kept nothing.
+    /// `None` in records of older versions.
     type DedupKey = Option<SlackDedupKey>;
 
-    const CAPABILITIES: Capabilities = Capabilities {
-        platform: "Slack",
-        text: LIMIT,
-        max_upload_bytes: upload::MAX_UPLOAD_BYTES,
-        max_download_bytes: MAX_DOWNLOAD_BYTES,
-        edits: true,
-        deletes: true,
-        buttons: true,
-        idempotent_send: false,
-    };
+    const CAPABILITIES: Capabilities = CAPABILITIES;
 
     fn page(&self, draft: &MessageDraft) -> SlackPage {
         let mut page = SlackPage::new(draft);
@@ -326,13 +315,13 @@ impl PlatformMessages for SlackMessages {
     }
 
     async fn lock_chat(&self) -> Option<KeyedLock> {
-        // Only in threads a message is taken for ours because no record knows it.
+        // Turns are needed only in threads: there, a stream is found as the only unrecorded message.
         self.thread.as_ref()?;
         Some(self.state.locks.lock(&self.place()).await)
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        // A message that is there grows by other calls, and a stream begins by another.
+        // Sent messages and streams use other methods.
         if self.begun || self.streams() {
             return Ok(());
         }
@@ -347,7 +336,7 @@ impl PlatformMessages for SlackMessages {
     ) -> Result<Option<SlackDedupKey>, SendError> {
         let begins = self.streams() && !self.ends.load(Ordering::Relaxed);
         let began = before.is_some_and(|before| before.is_none_or(|tries| tries.stream));
-        // Where the history could be read, the message of an earlier try is not there.
+        // If the history was readable, earlier attempts certainly sent no message.
         let unknown = before.filter(|_| self.blind).map_or(0, |before| self.unknown(before));
         self.undone = false;
         Ok(Some(SlackDedupKey { stream: begins || began, unknown: unknown.saturating_add(1) }))
@@ -362,7 +351,7 @@ impl PlatformMessages for SlackMessages {
         let here = known.into_iter().filter(|known_message| known_message.chat == self.channel);
         let known: HashSet<String> =
             here.map(|known_message| known_message.message).chain(history.own.clone()).collect();
-        // A reply that a restart cut is taken up before the connection is there.
+        // An interrupted reply is resumed before the connection is open.
         self.state.me().await?;
         match self.messages_in_place(intent.since).await {
             Ok(messages) => {
@@ -415,7 +404,7 @@ impl PlatformMessages for SlackMessages {
         }
         if sent.stream {
             match self.close(&sent.ts).await {
-                // A message that cannot be closed, or not yet, can still be deleted.
+                // A stream that cannot be closed now can still be deleted.
                 Ok(())
                 | Err(
                     CallError::Refused(_)
@@ -431,15 +420,8 @@ impl PlatformMessages for SlackMessages {
         Ok(())
     }
 
-    async fn find_file(
-        &mut self,
-        key: &str,
-        _since: i64,
-        file: &OutFile,
-        size: u64,
-        _ledger: &MessageHistory<'_>,
-    ) -> Result<FoundFile, SendError> {
-        Ok(self.find_upload(key, file, size).await?)
+    async fn find_file(&mut self, lost: &UncertainFile<'_>) -> Result<FoundFile, SendError> {
+        Ok(self.find_upload(lost.key, lost.file, lost.size).await?)
     }
 
     async fn prepare_upload(&mut self, key: &str, file: &OutFile, size: u64) -> Result<(), CallError> {

@@ -1,5 +1,6 @@
-//! Content of one message on Slack: as mrkdwn in blocks, and as the Markdown of a stream.
+//! Content of one Slack message: as mrkdwn in blocks, and as Markdown for a stream.
 
+use super::facts::CAPABILITIES;
 use crate::{
     Choice,
     render::{
@@ -7,22 +8,20 @@ use crate::{
         slack::{escape, markdown, markdown_so_far, mrkdwn, settled},
     },
     reply::MessageDraft,
-    split::{Limit, Unit, split},
+    split::{Limit, split},
 };
 use serde_json::{Value, json};
 
-/// Size of one message.
-pub(super) const LIMIT: Limit = Limit { unit: Unit::Chars, max: 3500, columns: 64 };
-/// Action of the stop button, which alone is no reason to end an answer's stream.
+/// Action of the stop button. This button alone does not end a stream.
 const STOP: &str = "/stop";
-/// Characters of a text that `chat.update` takes, less some for safety.
+/// Maximum length of a text for `chat.update`, in characters, less a safety margin.
 const TEXT: usize = 3900;
-/// Characters of a section's text.
+/// Maximum length of a section's text, in characters.
 const SECTION: usize = 3000;
-/// Maximum visible length of a section: the first for ordinary text, the second for one that is nothing but signs which
-/// are escaped, with five characters each.
+/// Maximum visible length of a section, in characters: for ordinary text, and for the worst case, in which every
+/// character is escaped to five.
 const SECTIONS: [usize; 2] = [2500, 580];
-/// Buttons under a message, and characters on one and in its value.
+/// Maximum number of buttons under a message, and maximum length of a button's label and value, in characters.
 const BUTTONS: usize = 25;
 const LABEL: usize = 75;
 const VALUE: usize = 2000;
@@ -30,23 +29,23 @@ const VALUE: usize = 2000;
 /// Content of one message.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SlackPage {
-    /// The words in mrkdwn.
+    /// The text in mrkdwn.
     pub(super) text: String,
-    /// The words without any marks, should Slack not take the others.
+    /// The text without markup, in case Slack rejects the markup.
     pub(super) plain: String,
-    /// The words in blocks, with the buttons; none where there are no buttons.
+    /// The text in blocks, with the buttons; empty without buttons.
     pub(super) blocks: Vec<Value>,
-    /// The buttons alone.
+    /// Only the buttons.
     pub(super) buttons: Vec<Value>,
-    /// The whole words for a stream.
+    /// The complete text for a stream.
     pub(super) whole: String,
-    /// The beginning of the words that will surely stay.
+    /// The settled beginning of the text, which will not change any more.
     pub(super) so_far: String,
     /// The agent's current activity.
     pub(super) activity: String,
-    /// Whether it will not change any more.
+    /// Whether the page is final.
     pub(super) done: bool,
-    /// Whether there has to be something to press: streams have no buttons while they grow.
+    /// Whether buttons have to be shown. A growing stream has no buttons.
     pub(super) asks: bool,
 }
 
@@ -65,13 +64,13 @@ impl SlackPage {
         Self { text, plain, blocks, buttons, whole: markdown(rich), so_far, activity, done: draft.done, asks }
     }
 
-    /// Returns whether the marks make it too long for a change.
+    /// Returns whether the markup makes the page too long for an edit.
     pub(super) fn overfull(&self) -> bool {
         self.text.chars().count() > TEXT
     }
 }
 
-/// Separates the words from the agent's activity, which is below them in italics.
+/// Separates the text from the agent's activity, which follows in italics.
 fn parted(draft: &MessageDraft) -> (Rich, String) {
     let rich = &draft.rich;
     if draft.neutral {
@@ -82,7 +81,7 @@ fn parted(draft: &MessageDraft) -> (Rich, String) {
     let Some(span) = last.filter(|span| rich.part(0..span.range.start).ends_with("\n\n")) else {
         return (rich.clone(), String::new());
     };
-    // A last paragraph of the answer that is in italics is mistaken for the activity, and shown with later text.
+    // A last paragraph of the answer in italics is mistaken for the activity; it is shown once more text follows.
     let words = rich.slice(0..rich.part(0..span.range.start).trim_end().len(), "");
     (words, rich.part(span.range.clone()).to_owned())
 }
@@ -91,13 +90,14 @@ fn sections(rich: &Rich, text: &str) -> Vec<Value> {
     if text.chars().count() <= SECTION {
         return if text.is_empty() { Vec::new() } else { vec![section(text)] };
     }
-    let cut = |max| -> Vec<String> { split(rich, Limit { max, ..LIMIT }).iter().map(mrkdwn).collect() };
+    let cut =
+        |max| -> Vec<String> { split(rich, Limit { max, ..CAPABILITIES.text }).iter().map(mrkdwn).collect() };
     let fits = |parts: &Vec<String>| parts.iter().all(|part| part.chars().count() <= SECTION);
     let parts = SECTIONS.into_iter().map(cut).find(fits).unwrap_or_default();
     parts.iter().map(|part| section(part)).collect()
 }
 
-/// Expanded: Slack folds a longer one otherwise.
+/// Returns an expanded section. Slack would collapse a long one otherwise.
 fn section(text: &str) -> Value {
     json!({"type": "section", "text": {"type": "mrkdwn", "text": text}, "expand": true})
 }
@@ -106,7 +106,7 @@ fn buttons(choices: &[Choice]) -> Vec<Value> {
     let fits = |choice: &&Choice| {
         let fits = (1..=VALUE).contains(&choice.action.chars().count()) && !choice.label.trim().is_empty();
         if !fits {
-            tracing::warn!(label = choice.label, "dropped button: Slack takes 1 to 2000 characters");
+            tracing::warn!(label = choice.label, "dropped button: Slack accepts 1 to 2000 characters");
         }
         fits
     };
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn buttons_stand_below_the_words_and_one_that_slack_refuses_is_left_out() {
+    fn buttons_follow_the_text_and_invalid_ones_are_left_out() {
         let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
         let choices = vec![choice("Stop", "/stop"), choice(" ", "x"), choice("Long", &"x".repeat(2001))];
         let page = SlackPage::new(&MessageDraft { choices, ..draft("hi", false) });
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_holds_what_slack_takes_whatever_is_escaped() {
+    fn sections_stay_within_the_limit_despite_escapes() {
         for text in ["word ".repeat(690), "& ".repeat(1700), "<".repeat(3400)] {
             let choices = vec![Choice { label: "Stop".into(), action: "/stop".into() }];
             let page = SlackPage::new(&MessageDraft { choices, ..draft(&text, false) });
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_gets_the_words_and_the_status_what_is_done() {
+    fn a_stream_gets_the_text_and_the_status_gets_the_activity() {
         let page = SlackPage::new(&draft("Some words.\n\n*Searching the web*", false));
         assert_eq!((page.so_far.as_str(), page.activity.as_str()), ("Some words.", "Searching the web"));
         let neutral = MessageDraft { neutral: true, ..draft("⏳ *Thinking…*", false) };

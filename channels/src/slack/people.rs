@@ -1,4 +1,4 @@
-//! The names and languages of people, looked up once and remembered.
+//! Names and languages of users, looked up once and cached.
 
 use super::client::SlackClient;
 use crate::transport::Cache;
@@ -6,9 +6,9 @@ use serde::Deserialize;
 use std::{collections::HashMap, time::Duration};
 use tokio::time::{Instant, timeout};
 
-/// How long a message waits for a name.
+/// How long a message waits for names.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a name is believed, and how long one that could not be had is not asked for again.
+/// How long a name is cached, and how long a failed look-up is not repeated.
 const FRESH: Duration = Duration::from_secs(12 * 3600);
 const FAILED_LOOKUP_TTL: Duration = Duration::from_secs(300);
 /// Maximum number of names remembered.
@@ -16,21 +16,16 @@ const MAX_CACHED_NAMES: usize = 4096;
 /// Maximum number of names looked up for one message.
 const MAX_LOOKUPS_PER_MESSAGE: usize = 10;
 
-/// The people that are known.
-pub(super) struct People(Cache<String, KnownPerson>);
+/// Known users, by id.
+#[derive(Default)]
+pub(super) struct People(Cache<String, KnownPerson, MAX_CACHED_NAMES>);
 
-/// A person who was looked up.
+/// A user who was looked up.
 #[derive(Clone)]
 struct KnownPerson {
     name: Option<String>,
     locale: Option<String>,
     until: Instant,
-}
-
-impl Default for People {
-    fn default() -> Self {
-        Self(Cache::new(MAX_CACHED_NAMES))
-    }
 }
 
 #[derive(Deserialize)]
@@ -54,7 +49,7 @@ struct SlackProfile {
 }
 
 impl People {
-    /// Returns the names of people, as far as they can be had soon.
+    /// Returns the names of users that are known or can be looked up in time.
     pub(super) async fn names(&self, client: &SlackClient, ids: &[String]) -> HashMap<String, String> {
         let mut names = HashMap::new();
         let deadline = Instant::now() + LOOKUP_TIMEOUT;
@@ -69,7 +64,7 @@ impl People {
         names
     }
 
-    /// Returns the language of a person whose name was requested lately.
+    /// Returns the language of a user whose name was looked up recently.
     pub(super) fn language(&self, id: &str) -> Option<String> {
         self.0.get(id).and_then(|person| person.locale)
     }
@@ -83,15 +78,15 @@ impl People {
         let params = [("user", id), ("include_locale", "true")];
         let asked = timeout(left, client.read::<UserInfoResponse>("users.info", &params)).await;
         let (name, locale) = match asked {
-            Ok(Ok(told)) => {
-                let locale = told.user.locale.clone();
-                (told.user.name(), locale)
+            Ok(Ok(response)) => {
+                let locale = response.user.locale.clone();
+                (response.user.name(), locale)
             }
             Ok(Err(error)) => {
-                tracing::debug!(%error, "failed to look up a person's name; the id stands for it");
+                tracing::debug!(%error, "failed to look up a user's name; showing the id");
                 (None, None)
             }
-            // The others of this message have had the time: this one is asked for with the next.
+            // Other look-ups of this message used up the time; this user is looked up with the next message.
             Err(_) if left < LOOKUP_TIMEOUT / 2 => return None,
             Err(_) => (None, None),
         };
@@ -118,7 +113,7 @@ mod tests {
     use axum::{Json, Router, routing::post};
     use serde_json::{Value, json};
 
-    /// Knows every person, and never answers about one.
+    /// A Slack API that knows every user, and never answers about one.
     async fn answer_user_info(form: String) -> Json<Value> {
         if form.contains("USLOW") {
             std::future::pending::<()>().await;
@@ -139,21 +134,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_person_who_was_looked_up_has_a_language() {
+    async fn a_user_who_was_looked_up_has_a_language() {
         let people = People::default();
         let client = client().await;
-        assert_eq!(people.language("U2"), None, "nobody asks for the language alone");
+        assert_eq!(people.language("U2"), None, "a language alone is not looked up");
         people.names(&client, &["U2".into()]).await;
         assert_eq!(people.language("U2").as_deref(), Some("zh-CN"));
     }
 
     #[tokio::test]
-    async fn a_name_for_which_no_time_was_left_is_asked_for_again() {
+    async fn a_name_without_time_for_its_look_up_is_requested_again() {
         let client = client().await;
         let people = People::default();
         let names = people.names(&client, &["USLOW".into(), "U2".into()]).await;
         assert_eq!(names, HashMap::new());
         let names = people.names(&client, &["USLOW".into(), "U2".into()]).await;
-        assert_eq!(names, HashMap::from([("U2".to_owned(), "bob".to_owned())]), "only the slow one is left");
+        assert_eq!(names, HashMap::from([("U2".to_owned(), "bob".to_owned())]), "the slow user is missing");
     }
 }

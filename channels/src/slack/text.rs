@@ -1,16 +1,16 @@
-//! The words of a message: references become names, the bot's own mention goes.
+//! Text of a message: replaces references with names, and removes mentions of the bot.
 
 use std::{borrow::Cow, collections::HashMap};
 
-/// The words of a message.
+/// Text of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SlackText {
     pub(super) text: String,
-    /// Whether the bot was named.
+    /// Whether the bot was mentioned.
     pub(super) mentioned: bool,
 }
 
-/// Reads a text. `names` are those of people whose ids it holds.
+/// Parses a text. `names` contains the names of the mentioned users.
 pub(super) fn parse_text(text: &str, bot: &str, names: &HashMap<String, String>) -> SlackText {
     let mut out = String::with_capacity(text.len());
     let mut mentioned = false;
@@ -34,7 +34,7 @@ pub(super) fn parse_text(text: &str, bot: &str, names: &HashMap<String, String>)
     SlackText { text: out.trim().to_owned(), mentioned }
 }
 
-/// Returns the ids of the people that a text names, without the bot.
+/// Returns the ids of the users mentioned in a text, except the bot.
 pub(super) fn named<'a>(text: &'a str, bot: &str) -> Vec<&'a str> {
     let inside = text.split('<').skip(1).filter_map(|part| Some(part.split_once('>')?.0));
     let plain = inside.filter(|inside| !inside.contains('|'));
@@ -45,7 +45,7 @@ fn user(inside: &str) -> Option<&str> {
     inside.strip_prefix('@').map(|rest| rest.split_once('|').map_or(rest, |(id, _)| id))
 }
 
-/// The bot's name leaves no double space, and none at the start leaves its comma.
+/// Returns the text after a removed mention, without a double space, and at the start without the comma.
 fn close<'a>(out: &str, rest: &'a str) -> &'a str {
     let called = rest.strip_prefix([',', ':']).filter(|rest| rest.starts_with(char::is_whitespace));
     let rest = called.filter(|_| out.trim().is_empty()).unwrap_or(rest);
@@ -61,7 +61,7 @@ fn reference(inside: &str, names: &HashMap<String, String>) -> String {
     match sign {
         Some('@') => format!("@{}", label.as_deref().or(names.get(id).map(String::as_str)).unwrap_or(id)),
         Some('#') => format!("#{}", label.as_deref().unwrap_or(id)),
-        // A date has its text in its label; a group names itself with the sign.
+        // A date has its text in its label; the label of a group includes the `@`.
         Some('!') => match label {
             Some(label) => label.into_owned(),
             None => format!("@{}", id.split('^').next().unwrap_or_default()),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn references_become_words() {
+    fn references_become_text() {
         let cases = [
             ("<@UBOT> hello", "hello", true),
             ("<@UBOT|pudu>: hello", "hello", true),
@@ -123,7 +123,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn no_text_breaks_it(text in "[<>@#!|&a-z^ é]{0,60}") {
+        fn arbitrary_text_never_panics(text in "[<>@#!|&a-z^ é]{0,60}") {
             let (read, _) = read(&text);
             prop_assert!(read.len() <= text.len() * 2 + 60);
         }

@@ -1,30 +1,25 @@
-//! Threads in which the bot has spoken: messages there are meant for it.
+//! Threads in which the bot has spoken. Messages in these threads address it.
 //!
-//! Threads in which this process spoke are remembered; of other threads Slack is asked once.
+//! Threads in which this process has spoken are cached. Other threads are looked up on Slack once.
 
 use super::{
     client::SlackClient,
-    failure::SlackError,
+    facts::SlackError,
     wire::{HistoryPage, SlackIdentity},
 };
 use crate::transport::Cache;
 
 /// Maximum number of threads remembered.
 const MAX_CACHED_THREADS: usize = 8192;
-/// Number of messages of a thread that are searched.
+/// Number of messages of a thread to search.
 const LOOKED_AT: &str = "200";
 
-/// The threads that are known.
-pub(super) struct ThreadCache(Cache<(String, String), bool>);
-
-impl Default for ThreadCache {
-    fn default() -> Self {
-        Self(Cache::new(MAX_CACHED_THREADS))
-    }
-}
+/// Known threads, by channel and timestamp, and whether the bot has spoken there.
+#[derive(Default)]
+pub(super) struct ThreadCache(Cache<(String, String), bool, MAX_CACHED_THREADS>);
 
 impl ThreadCache {
-    /// The bot spoke here.
+    /// Records that the bot spoke in a thread.
     pub(super) fn record_spoken(&self, channel: &str, thread: &str) {
         self.put(channel, thread, true);
     }
@@ -45,11 +40,11 @@ impl ThreadCache {
             Ok(page) => page.messages.iter().any(|message| message.user.as_deref() == Some(&me.user)),
             Err(error) if error.is_passing() => return Err(error),
             Err(error) => {
-                tracing::debug!(%error, "failed to look up thread; the bot has to be named there");
+                tracing::debug!(%error, "failed to look up thread; the bot has to be mentioned there");
                 false
             }
         };
-        // The bot may have spoken in the thread meanwhile.
+        // The bot may have spoken in the thread in the meantime.
         if self.cached(channel, thread).is_none() {
             self.put(channel, thread, ours);
         }

@@ -1,9 +1,9 @@
-//! Files on their way to Slack: an address is asked for, the bytes go there from the disk, and then the file is
-//! put into the channel. Only the last of the three is seen by people, some time after Slack took it.
+//! Uploads files to Slack: requests a URL, streams the bytes there from disk, and shares the file in the channel. Only
+//! the last step is visible to users, some time after Slack accepted it.
 
 use super::{
     account_state::SlackAccountState,
-    failure::{SlackCase, SlackError},
+    facts::{SlackCase, SlackError},
 };
 use crate::{
     OutFile,
@@ -13,13 +13,10 @@ use pudu_net::reqwest::header;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Maximum size of a file that Slack takes, in bytes.
-pub(super) const MAX_UPLOAD_BYTES: u64 = 1_000_000_000;
-
-/// Maximum size of the answer to the bytes, in bytes.
+/// Maximum size of the response to an upload, in bytes.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// The error of a file that was shared already, or whose bytes Slack does not have.
+/// Error for a file that was already shared, or whose bytes Slack does not have.
 const NO_UPLOAD: &str = "file_not_found";
 
 #[derive(Deserialize)]
@@ -45,13 +42,13 @@ struct FileShares {
 /// Result of sharing a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShareOutcome {
-    /// It is shared, by this call or by an earlier one.
+    /// The file is shared, by this call or by an earlier one.
     Now,
-    /// Slack does not have its bytes.
+    /// Slack does not have the file's bytes.
     Never,
 }
 
-/// Brings a file's bytes to Slack and returns the file's id. The file is not visible yet.
+/// Uploads a file's bytes and returns the file's id. The file is not visible yet.
 pub(super) async fn upload_file(
     state: &SlackAccountState,
     file: &OutFile,
@@ -65,7 +62,7 @@ pub(super) async fn upload_file(
     Ok(place.file_id)
 }
 
-/// Puts a file whose bytes Slack has into the channel. Slack does so once, however often it is asked.
+/// Shares an uploaded file in the channel. Idempotent: Slack shares a file only once.
 pub(super) async fn share(
     state: &SlackAccountState,
     channel: &str,
@@ -84,28 +81,28 @@ pub(super) async fn share(
     }
 }
 
-/// Returns whether Slack shows a file in the channel. It does so some time after it took the file.
+/// Returns whether a file is visible in the channel, which can take some time after sharing.
 pub(super) async fn is_shown(state: &SlackAccountState, channel: &str, id: &str) -> Result<bool, SlackError> {
     let info: SharedFileInfo = state.client.read("files.info", &[("file", id)]).await?;
     let shares = &info.file.shares;
     Ok(["public", "private"].iter().any(|kind| shares[kind].get(channel).is_some()))
 }
 
-/// Returns whether a file was shared that Slack does not share now: Slack forgets a file that was never shared.
+/// Determines whether a file that Slack refuses to share was shared before: Slack deletes a file that was never shared.
 async fn was_shared(state: &SlackAccountState, id: &str) -> Result<ShareOutcome, CallError> {
     match state.client.read::<Done>("files.info", &[("file", id)]).await {
         Ok(Done {}) => Ok(ShareOutcome::Now),
         Err(CallError::Refused(why)) if why == NO_UPLOAD => Ok(ShareOutcome::Never),
-        // Slack keeps uploaded bytes for long: most likely the file was shared.
+        // Slack keeps uploaded bytes for a long time, so the file was most likely shared.
         Err(CallError::Special(SlackCase::Scope(scope))) => {
-            tracing::debug!(scope, "taking file for shared");
+            tracing::debug!(scope, "assuming that the file is shared");
             Ok(ShareOutcome::Now)
         }
         Err(error) => Err(error.before().into()),
     }
 }
 
-/// The address itself is the right to bring the bytes: no token goes there.
+/// Uploads the bytes. The URL itself grants access, so no token is sent to it.
 async fn bring_bytes(state: &SlackAccountState, url: &str, file: &OutFile) -> Result<(), SlackError> {
     let file = OutgoingFile::open(file).await?;
     let http = &state.client.transport.http;
@@ -118,7 +115,7 @@ async fn bring_bytes(state: &SlackAccountState, url: &str, file: &OutFile) -> Re
     exchange(request, MAX_RESPONSE_BYTES, |response| match response.status {
         200..300 => Ok(()),
         status @ 400..500 if status != 429 => {
-            Err(CallError::Refused(format!("the file was not taken (HTTP {status})")))
+            Err(CallError::Refused(format!("the file was not accepted (HTTP {status})")))
         }
         _ => Err(response.unreadable()),
     })

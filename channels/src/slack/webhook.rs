@@ -1,5 +1,5 @@
-//! Events that Slack posts. Each post is signed; the signature is checked over the raw body, with its time, before any
-//! part of the body is read.
+//! Events posted by Slack. Each post is signed. The signature covers the raw body and the time, and is verified before
+//! any part of the body is read.
 
 use super::event_handler::{SlackEventHandler, SlackIntakeError, Source};
 use crate::{
@@ -15,13 +15,13 @@ use std::fmt::Write;
 use subtle::ConstantTimeEq;
 use url::form_urlencoded;
 
-/// A post that is older, or from so far ahead, is not believed.
+/// Maximum difference between a post's time and this machine's clock, in seconds.
 const WINDOW: u64 = 5 * 60;
 
 const SIGNATURE: &str = "x-slack-signature";
 const TIME: &str = "x-slack-request-timestamp";
 
-/// Takes what Slack posts for one account.
+/// Webhook of one bot.
 pub(super) struct SlackWebhook {
     pub(super) handler: SlackEventHandler,
     pub(super) secret: SecretString,
@@ -57,11 +57,11 @@ impl Webhook for SlackWebhook {
 impl SlackWebhook {
     async fn keep(&self, source: Source, payload: Value, sink: &dyn EventSink) -> WebhookResponse {
         match self.handler.keep(source, payload, sink).await {
-            Ok(()) => {
+            Ok(answer) => {
                 if self.handler.health.get().state == HealthState::Degraded {
                     self.handler.health.ready();
                 }
-                WebhookResponse::Taken(None)
+                WebhookResponse::Taken(answer)
             }
             Err(error) => {
                 tracing::warn!(%error, "failed to accept event; Slack posts it again");
@@ -73,7 +73,7 @@ impl SlackWebhook {
         }
     }
 
-    /// Checks time and signature. `now` is in seconds since 1970.
+    /// Returns whether time and signature are valid. `now` is in seconds since 1970.
     fn is_slacks(&self, post: WebhookRequest<'_>, now: u64) -> bool {
         let Some(at) = signed_at(post.header(TIME)) else { return false };
         let expected = signature(&self.secret, at, post.body);
@@ -91,7 +91,8 @@ fn signed_at(time: &[u8]) -> Option<u64> {
 }
 
 fn signature(secret: &SecretString, at: u64, body: &[u8]) -> String {
-    // A key of any length makes an HMAC; nothing equals the empty text, because a header of ours is never empty.
+    // HMAC accepts keys of any length, so this is unreachable. The text is not empty, so that it cannot equal a missing
+    // header.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes()) else {
         return "no signature".to_owned();
     };
@@ -107,12 +108,12 @@ fn signature(secret: &SecretString, at: u64, body: &[u8]) -> String {
 /// A decoded post.
 #[derive(Debug, PartialEq)]
 enum WebhookBody {
-    /// Slack tries a new address.
+    /// Slack verifies a new URL.
     Challenge(String),
     Happened(Source, Value),
 }
 
-/// Events are JSON; commands and pressed buttons are forms.
+/// Decodes a body: events are JSON, commands and pressed buttons are forms.
 fn read(body: &[u8]) -> Option<WebhookBody> {
     if body.first() == Some(&b'{') {
         let payload: Value = crate::lenient::from_bytes(body).ok()?;
@@ -130,7 +131,7 @@ fn read(body: &[u8]) -> Option<WebhookBody> {
             crate::lenient::from_bytes(payload.as_bytes()).ok()?,
         ));
     }
-    // Slack asks now and then whether the certificate is good.
+    // Slack occasionally checks the certificate with `ssl_check`.
     let known = fields.contains_key("command") || fields.contains_key("ssl_check");
     known.then(|| WebhookBody::Happened(Source::Command, fields.into()))
 }

@@ -1,10 +1,9 @@
-//! Slack's payloads, as far as they are needed. Every field may be missing; unknown ones are ignored.
+//! Slack's payloads, as far as pudu reads them. Every field may be missing; unknown fields are ignored.
 
-use crate::lenient::{each, lenient};
-use serde::Deserialize;
+use crate::lenient::payloads;
 use serde_json::Value;
 
-/// The bot itself, as `auth.test` describes it.
+/// Identity of the bot, as returned by `auth.test`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SlackIdentity {
     pub(super) user: String,
@@ -12,290 +11,220 @@ pub(super) struct SlackIdentity {
     pub(super) team: String,
 }
 
-/// A frame of Socket Mode.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct SocketModeFrame {
-    #[serde(default, rename = "type", deserialize_with = "lenient")]
-    pub(super) kind: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) envelope_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) payload: Value,
-    /// Why the connection has to end.
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) reason: Option<String>,
-}
+payloads! {
+    /// Response of `auth.test`.
+    pub(super) struct AuthTest {
+        exact user_id: String,
+        bot_id: String,
+        team_id: String,
+        /// Names of the bot and the workspace.
+        user: String,
+        team: String,
+    }
 
-/// An event with its envelope.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Callback {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) team_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) event: Value,
-}
+    /// A frame of Socket Mode.
+    pub(super) struct SocketModeFrame {
+        #[serde(rename = "type")]
+        kind: String,
+        envelope_id: Option<String>,
+        payload: Value,
+        /// Why the connection has to end.
+        reason: Option<String>,
+    }
 
-/// A message, or a change of one.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct SlackMessage {
-    #[serde(default, rename = "type", deserialize_with = "lenient")]
-    pub(super) kind: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) subtype: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) channel: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) channel_type: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) user: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) bot_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) user_team: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) team: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) text: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) ts: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) event_ts: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) thread_ts: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) parent_user_id: Option<String>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) files: Vec<SlackFile>,
-    /// Shared messages, cards of apps and previews.
-    #[serde(default, deserialize_with = "each")]
-    pub(super) attachments: Vec<SlackAttachment>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) blocks: Vec<Value>,
-    /// The name under which an app writes.
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) username: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) bot_profile: SlackRef,
-    /// In a change, the message as it is now.
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) message: Option<Box<SlackMessage>>,
-    /// In a change or a deletion, the message as it was.
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) previous_message: Option<Box<SlackMessage>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) deleted_ts: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) edited: Option<Edited>,
-    /// In a history: the newest reply of the thread that begins here.
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) latest_reply: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) metadata: Option<Metadata>,
+    /// An event with its envelope.
+    pub(super) struct Callback {
+        team_id: Option<String>,
+        event: Value,
+    }
+
+    /// A message, or a change to one.
+    pub(super) struct SlackMessage {
+        #[serde(rename = "type")]
+        kind: String,
+        subtype: Option<String>,
+        channel: Option<String>,
+        channel_type: Option<String>,
+        user: Option<String>,
+        bot_id: Option<String>,
+        user_team: Option<String>,
+        team: Option<String>,
+        text: String,
+        ts: Option<String>,
+        event_ts: Option<String>,
+        thread_ts: Option<String>,
+        parent_user_id: Option<String>,
+        files: Vec<SlackFile>,
+        /// Shared messages, cards of apps and previews.
+        attachments: Vec<SlackAttachment>,
+        blocks: Vec<Value>,
+        /// Display name of an app's message.
+        username: Option<String>,
+        bot_profile: SlackRef,
+        /// In a change, the new state of the message.
+        message: Option<Box<SlackMessage>>,
+        /// In a change or a deletion, the previous state of the message.
+        previous_message: Option<Box<SlackMessage>>,
+        deleted_ts: Option<String>,
+        edited: Option<Edited>,
+        /// In a history: the newest reply of the thread that begins here.
+        latest_reply: Option<String>,
+        metadata: Option<Metadata>,
+    }
+
+    /// A shared message, a card of an app or a preview.
+    pub(super) struct SlackAttachment {
+        /// Whether it is a shared message.
+        is_share: bool,
+        /// Whether it is a linked message.
+        is_msg_unfurl: bool,
+        author_name: Option<String>,
+        author_subname: Option<String>,
+        author_id: Option<String>,
+        bot_id: Option<String>,
+        channel_id: Option<String>,
+        channel_name: Option<String>,
+        service_name: Option<String>,
+        from_url: Option<String>,
+        /// Timestamp of the shared message, or the app's own time: text or a number.
+        ts: Value,
+        pretext: String,
+        title: String,
+        title_link: Option<String>,
+        text: String,
+        fields: Vec<AttachmentField>,
+        image_url: Option<String>,
+        footer: String,
+        /// Text for clients that cannot show the attachment.
+        fallback: String,
+        blocks: Vec<Value>,
+        /// The blocks of a shared message.
+        message_blocks: Vec<Value>,
+        files: Vec<SlackFile>,
+    }
+
+    /// A short line of a card.
+    pub(super) struct AttachmentField {
+        title: String,
+        value: String,
+    }
+
+    /// Information about an edit by a user.
+    pub(super) struct Edited {
+        ts: Option<String>,
+    }
+
+    /// Metadata that an app attached to a message.
+    pub(super) struct Metadata {
+        event_type: String,
+        event_payload: Value,
+    }
+
+    /// A file.
+    pub(super) struct SlackFile {
+        id: String,
+        name: Option<String>,
+        title: Option<String>,
+        size: Option<u64>,
+        mode: Option<String>,
+        file_access: Option<String>,
+        url_private: Option<String>,
+        url_private_download: Option<String>,
+    }
+
+    /// A pressed button.
+    pub(super) struct Actions {
+        #[serde(rename = "type")]
+        kind: String,
+        user: SlackRef,
+        team: Option<SlackRef>,
+        container: Option<Container>,
+        message: Option<SlackMessage>,
+        actions: Vec<BlockAction>,
+        /// Permission to open a modal within three seconds.
+        trigger_id: String,
+    }
+
+    /// A submitted modal.
+    pub(super) struct Submission {
+        user: SlackRef,
+        team: Option<SlackRef>,
+        view: SubmittedView,
+    }
+
+    /// The modal of a submission.
+    pub(super) struct SubmittedView {
+        id: String,
+        callback_id: String,
+        private_metadata: String,
+        state: Value,
+    }
+
+    /// The message with a form's button, as kept in its modal.
+    #[derive(serde::Serialize)]
+    pub(super) struct FormPlace {
+        channel: String,
+        message: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thread: Option<String>,
+    }
+
+    /// A user or an object with an id.
+    pub(super) struct SlackRef {
+        id: String,
+        name: Option<String>,
+        team_id: Option<String>,
+    }
+
+    /// Message and channel of a button.
+    pub(super) struct Container {
+        message_ts: Option<String>,
+        channel_id: Option<String>,
+        thread_ts: Option<String>,
+    }
+
+    /// A button's identifier and value.
+    pub(super) struct BlockAction {
+        action_id: String,
+        value: Option<String>,
+        action_ts: Option<String>,
+    }
+
+    /// A slash command.
+    pub(super) struct Slash {
+        command: String,
+        text: String,
+        channel_id: Option<String>,
+        user_id: Option<String>,
+        user_name: Option<String>,
+        team_id: Option<String>,
+        trigger_id: Option<String>,
+        /// Response URL, valid for half an hour. It lets any client answer, so it is never logged.
+        response_url: Option<String>,
+    }
+
+    /// A page of messages.
+    pub(super) struct HistoryPage {
+        messages: Vec<SlackMessage>,
+        response_metadata: Next,
+    }
+
+    /// A page of a channel's members.
+    pub(super) struct MembersPage {
+        members: Vec<String>,
+        response_metadata: Next,
+    }
+
+    /// Cursor of the next page.
+    pub(super) struct Next {
+        next_cursor: String,
+    }
 }
 
 impl SlackMessage {
-    /// Returns whether the bot wrote it.
+    /// Returns whether the bot wrote the message.
     pub(super) fn is_by(&self, me: &SlackIdentity) -> bool {
         let bot = !me.bot.is_empty() && self.bot_id.as_deref() == Some(&me.bot);
         bot || self.user.as_deref() == Some(&me.user)
     }
-}
-
-/// A shared message, a card of an app or a preview.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct SlackAttachment {
-    /// Whether it is a message that was passed on.
-    #[serde(deserialize_with = "lenient")]
-    pub(super) is_share: bool,
-    /// Whether it is a message that is linked to.
-    #[serde(deserialize_with = "lenient")]
-    pub(super) is_msg_unfurl: bool,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) author_name: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) author_subname: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) author_id: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) bot_id: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) channel_id: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) channel_name: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) service_name: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) from_url: Option<String>,
-    /// Time stamp of the shared message, or a time of the app's own: text or a number.
-    #[serde(deserialize_with = "lenient")]
-    pub(super) ts: Value,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) pretext: String,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) title: String,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) title_link: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) text: String,
-    #[serde(deserialize_with = "each")]
-    pub(super) fields: Vec<AttachmentField>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) image_url: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) footer: String,
-    /// Text for clients that show nothing else.
-    #[serde(deserialize_with = "lenient")]
-    pub(super) fallback: String,
-    #[serde(deserialize_with = "each")]
-    pub(super) blocks: Vec<Value>,
-    /// The blocks of a shared message.
-    #[serde(deserialize_with = "each")]
-    pub(super) message_blocks: Vec<Value>,
-    #[serde(deserialize_with = "each")]
-    pub(super) files: Vec<SlackFile>,
-}
-
-/// A short line of a card.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct AttachmentField {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) title: String,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) value: String,
-}
-
-/// When a message was changed by a person.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Edited {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) ts: Option<String>,
-}
-
-/// Metadata that an app attached to a message.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Metadata {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) event_type: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) event_payload: Value,
-}
-
-/// A file.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct SlackFile {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) id: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) name: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) title: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) size: Option<u64>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) mode: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) file_access: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) url_private: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) url_private_download: Option<String>,
-}
-
-/// A button that was pressed.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Actions {
-    #[serde(default, rename = "type", deserialize_with = "lenient")]
-    pub(super) kind: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) user: SlackRef,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) team: Option<SlackRef>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) container: Option<Container>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) message: Option<SlackMessage>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) actions: Vec<BlockAction>,
-}
-
-/// A user or an object with an id.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct SlackRef {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) id: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) name: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) team_id: Option<String>,
-}
-
-/// Message and channel that hold a button.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Container {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) message_ts: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) channel_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) thread_ts: Option<String>,
-}
-
-/// A button's identifier and value.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct BlockAction {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) action_id: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) value: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) action_ts: Option<String>,
-}
-
-/// A slash command.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Slash {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) command: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) text: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) channel_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) user_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) user_name: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) team_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) trigger_id: Option<String>,
-    /// Response URL, valid for half an hour. It lets any client answer: it is never logged.
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) response_url: Option<String>,
-}
-
-/// A page of messages.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct HistoryPage {
-    #[serde(default, deserialize_with = "each")]
-    pub(super) messages: Vec<SlackMessage>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) response_metadata: Next,
-}
-
-/// A page of a channel's members.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct MembersPage {
-    #[serde(default, deserialize_with = "each")]
-    pub(super) members: Vec<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) response_metadata: Next,
-}
-
-/// Cursor of the next page.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Next {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) next_cursor: String,
 }

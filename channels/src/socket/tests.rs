@@ -4,7 +4,7 @@ use tokio_tungstenite::accept_async;
 
 const KEEPALIVE: Keepalive = Keepalive { ping: Duration::from_secs(10), idle: Duration::from_secs(35) };
 
-/// Serves one connection by `talk` and returns where.
+/// Serves one connection with `talk` and returns its URL.
 async fn peer<F>(talk: impl FnOnce(WebSocketStream<TcpStream>) -> F + Send + 'static) -> String
 where
     F: Future<Output = ()> + Send,
@@ -19,7 +19,7 @@ where
 }
 
 #[tokio::test]
-async fn words_and_bytes_go_both_ways_and_a_goodbye_is_told() {
+async fn text_and_bytes_are_exchanged_and_a_close_frame_is_reported() {
     let url = peer(|mut peer| async move {
         while let Some(Ok(message)) = peer.next().await {
             let done = message == Message::text("bye");
@@ -40,7 +40,7 @@ async fn words_and_bytes_go_both_ways_and_a_goodbye_is_told() {
 }
 
 #[tokio::test]
-async fn a_giant_is_not_taken_in() {
+async fn an_oversized_message_is_refused() {
     let url = peer(|mut peer| async move {
         peer.send(Message::binary(vec![0; MAX_MESSAGE_BYTES + 1])).await.ok();
     })
@@ -50,7 +50,7 @@ async fn a_giant_is_not_taken_in() {
 }
 
 #[tokio::test]
-async fn errors_do_not_tell_the_url() {
+async fn errors_do_not_contain_the_url() {
     for url in ["ws://127.0.0.1:1/?ticket=s3cret", "http://s3cret", "ws://"] {
         let error = Socket::connect(url, KEEPALIVE).await.err().unwrap();
         assert!(!format!("{error} {error:?}").contains("s3cret"), "{error:?}");
@@ -58,7 +58,7 @@ async fn errors_do_not_tell_the_url() {
 }
 
 #[tokio::test]
-async fn a_refused_handshake_tells_the_platforms_codes() {
+async fn a_refused_handshake_returns_the_platforms_codes() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -78,7 +78,7 @@ async fn a_refused_handshake_tells_the_platforms_codes() {
 #[tokio::test]
 async fn a_silent_peer_is_dead() {
     let pulse = Keepalive { ping: Duration::from_millis(20), idle: Duration::from_millis(200) };
-    // This one never reads, so that it never answers a ping.
+    // This peer never reads, so it never answers a ping.
     let url = peer(|peer| async move {
         std::future::pending::<()>().await;
         drop(peer);

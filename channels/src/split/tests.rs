@@ -29,7 +29,7 @@ fn every_unit_is_counted_as_the_platform_counts() {
 }
 
 #[test]
-fn marks_end_before_a_cut_and_begin_again_behind_it() {
+fn styles_end_before_a_cut_and_begin_again_after_it() {
     assert_eq!(parts("**one two three four**", 14), ["<b>one two three</b>", "<b>four</b>"]);
     assert_eq!(
         parts("```rust\nlet a = 1;\n    let b = 2;\n```", 16),
@@ -41,7 +41,7 @@ fn marks_end_before_a_cut_and_begin_again_behind_it() {
 }
 
 #[test]
-fn a_table_that_fits_a_message_is_kept_whole() {
+fn a_table_that_fits_into_a_message_is_not_split() {
     let table = "|a|b|\n|-|-|\n|1|2|";
     assert_eq!(parts(&format!("hello\n\n{table}"), 20), ["hello", "<pre>a │ b\n──┼──\n1 │ 2</pre>"]);
 }
@@ -59,7 +59,7 @@ fn blank_code_makes_no_blank_message() {
     assert_eq!(parts(&code, 10), [format!("<pre>a{blank}</pre>"), "<pre>\n\n\n\n\n\n\n\nb</pre>".to_owned()]);
 }
 
-/// Markdown as models write it, in small pieces; no tables, whose headers are repeated on purpose.
+/// Typical Markdown of models in small pieces, without tables, whose headers are repeated on purpose.
 fn markdown() -> impl Strategy<Value = String> {
     let words = "[a-zé中 ]{1,30}|👩‍🚀 ok|e\u{301}e\u{301}";
     let block = (words, 0..9).prop_map(|(words, kind)| match kind {
@@ -79,14 +79,14 @@ fn ink(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Checks that tags close in order and that code is where Telegram allows it.
+/// Checks that tags are closed in order and that code is only where Telegram allows it.
 fn assert_balanced(html: &str) {
     let mut open: Vec<&str> = Vec::new();
     for tag in html.split('<').skip(1).filter_map(|rest| rest.split('>').next()) {
         if let Some(name) = tag.strip_prefix('/') {
             assert_eq!(open.pop(), Some(name), "in {html}");
         } else {
-            assert!(!matches!(open.last(), Some(&"code")), "something inside code in {html}");
+            assert!(!matches!(open.last(), Some(&"code")), "a tag inside code in {html}");
             open.push(tag.split(' ').next().unwrap_or(tag));
         }
     }

@@ -1,6 +1,6 @@
-//! The few calls that a reply is made of, as data, so that its state machine can be driven by a script.
+//! The calls of a reply as data, so that a test script can drive its state machine.
 
-use super::failure::TelegramError;
+use super::facts::TelegramError;
 use crate::{BoxFuture, Choice, OutFile, transport::CallEffect};
 
 /// A call that concerns one chat.
@@ -14,14 +14,15 @@ pub(super) enum TelegramCall {
     Delete { id: i64 },
     /// Sends a file.
     Upload { to: Thread, file: OutFile, photo: bool },
-    /// Shows that something is being written; lasts five seconds.
+    /// Shows the typing indicator for five seconds.
     Typing { topic: Option<i64> },
-    /// Puts 👀 on a message.
+    /// Adds the reaction 👀 to a message.
     Seen { id: i64 },
 }
 
 impl TelegramCall {
-    /// Returns the call's effect: a sign of activity does not show whether messages work.
+    /// Returns the call's effect. Typing indicators and reactions count as reads: they do not show whether messages
+    /// work.
     pub(super) fn effect(&self) -> CallEffect {
         match self {
             Self::Typing { .. } | Self::Seen { .. } => CallEffect::Reads,
@@ -30,7 +31,7 @@ impl TelegramCall {
     }
 }
 
-/// Topic and answered message of a send.
+/// Topic of a message to send, and the message that it replies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Thread {
     pub(super) topic: Option<i64>,
@@ -45,11 +46,11 @@ pub(super) struct TelegramText {
     pub(super) buttons: Vec<Choice>,
 }
 
-/// The message that a call made or changed; empty for calls that do neither.
+/// The message that a call sent or edited; empty for other calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SentMessage {
     pub(super) id: i64,
-    /// The message's topic and answered message, as far as Telegram names them.
+    /// The message's topic and the message that it replies to, as far as Telegram reports them.
     pub(super) thread: Thread,
 }
 

@@ -1,9 +1,9 @@
-//! The calls of a reply, with teloxide's methods and their parameters.
+//! The calls of a reply, as teloxide's methods.
 
 use super::{
     api::{SentMessage, TelegramApi, TelegramCall, TelegramText, Thread},
     client::{CALL_TIMEOUT, OwnMessage, TelegramClient},
-    failure::TelegramError,
+    facts::TelegramError,
     upload,
 };
 use crate::{BoxFuture, Choice, transport::CallError};
@@ -79,7 +79,7 @@ fn send(chat: ChatId, to: Thread, text: &TelegramText) -> SendMessage {
     }
 }
 
-/// A change without a keyboard takes away the one that is there.
+/// Returns the payload of an edit. An edit without a keyboard removes the existing one.
 fn edit(chat: ChatId, id: i64, text: &TelegramText) -> Result<EditMessageText, TelegramError> {
     let mut edit = EditMessageText::new(chat, message_id(id)?, &text.body).link_preview_options(no_preview());
     if text.html {
@@ -91,7 +91,7 @@ fn edit(chat: ChatId, id: i64, text: &TelegramText) -> Result<EditMessageText, T
     })
 }
 
-/// A preview would fetch any address that the model wrote, and thereby contact its server.
+/// Disables previews: a preview would fetch any URL that the model wrote, and thereby contact its server.
 fn no_preview() -> LinkPreviewOptions {
     LinkPreviewOptions {
         is_disabled: true,
@@ -108,7 +108,7 @@ fn keyboard(buttons: &[Choice]) -> Option<InlineKeyboardMarkup> {
 }
 
 fn message_id(id: i64) -> Result<MessageId, TelegramError> {
-    i32::try_from(id).map(MessageId).map_err(|_| CallError::Gone("there is no such message".to_owned()))
+    i32::try_from(id).map(MessageId).map_err(|_| CallError::Gone("the message does not exist".to_owned()))
 }
 
 fn thread_id(topic: Option<i64>) -> Option<ThreadId> {

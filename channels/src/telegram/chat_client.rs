@@ -1,9 +1,9 @@
-//! Calls for one chat: kept back while the chat is held, counted, and taken along when the chat moves.
+//! Calls for one chat: within its rate limits, and redirected when a group becomes a supergroup.
 
 use super::{
     api::{SentMessage, TelegramApi, TelegramCall},
     chats::Chats,
-    failure::{TelegramCase, TelegramError},
+    facts::{TelegramCase, TelegramError},
 };
 use crate::{
     pace::Pacer,
@@ -12,12 +12,12 @@ use crate::{
 };
 use std::{sync::Arc, time::Duration};
 
-/// How often an unfinished reply may change in a private chat.
+/// Minimum interval between two updates of an unfinished reply in a private chat.
 const PRIVATE: Duration = Duration::from_secs(1);
-/// How often in a group: Telegram takes about twenty messages a minute there.
+/// Minimum interval in a group, where Telegram accepts about twenty messages a minute.
 const GROUP: Duration = Duration::from_secs(3);
 
-/// State that the replies of one account share.
+/// State shared by all replies of one bot.
 #[derive(Clone)]
 pub(super) struct TelegramAccountState {
     pub(super) api: Arc<dyn TelegramApi>,
@@ -26,7 +26,7 @@ pub(super) struct TelegramAccountState {
     pub(super) transport: AccountTransport,
 }
 
-/// Calls of one account for one chat.
+/// Calls of one bot for one chat.
 #[derive(Clone)]
 pub(super) struct TelegramChatClient {
     state: TelegramAccountState,
@@ -39,7 +39,7 @@ impl TelegramChatClient {
         Self { state, chat, interval: if private { PRIVATE } else { GROUP } }
     }
 
-    /// Returns the detector of Telegram accepting messages again.
+    /// Returns the recovery state of calls that write.
     pub(super) fn recovery(&self) -> Recovery {
         self.state.transport.writes.clone()
     }
@@ -49,22 +49,22 @@ impl TelegramChatClient {
         self.state.pacer.ready(&self.chat, self.interval).await;
     }
 
-    /// Waits for the turn to send.
+    /// Acquires the lock for sending.
     pub(super) async fn lock_chat(&self) -> Option<KeyedLock> {
         Some(self.state.chats.locks.lock(&self.chat).await)
     }
 
-    /// Returns the newest message that was seen in the chat's sequence.
+    /// Returns the newest message seen in the chat's sequence.
     pub(super) fn newest(&self) -> Option<i64> {
         self.state.chats.newest(self.chat)
     }
 
-    /// A message of the chat's sequence is known.
+    /// Records a message in the chat's sequence.
     pub(super) fn record_seen(&self, id: i64) {
         self.state.chats.record_seen(self.chat, id);
     }
 
-    /// Makes a call, unless the chat has to wait.
+    /// Makes a call. Fails while the chat has to wait.
     pub(super) async fn call(&mut self, call: &TelegramCall) -> Result<SentMessage, TelegramError> {
         match self.once(call).await {
             Err(CallError::Special(TelegramCase::Migrated(chat))) if chat != self.chat => {
@@ -76,7 +76,7 @@ impl TelegramChatClient {
         }
     }
 
-    /// Fails while the chat has to wait: nothing needs to be written down for a call that is not made.
+    /// Fails while the chat has to wait, so that the caller stores nothing for a call that cannot be made.
     pub(super) fn check_rate_limit(&self) -> Result<(), TelegramError> {
         self.state.pacer.held(&self.chat).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }

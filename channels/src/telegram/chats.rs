@@ -1,50 +1,45 @@
-//! State that the replies of one account have to share.
+//! State shared by all replies of one bot.
 //!
-//! Telegram numbers messages: all private chats and basic groups of a bot share one sequence, every supergroup has its
-//! own. A reply that does not know whether its message was sent looks for it among the numbers that no record knows. It
-//! must not take a message that another reply of the same chat sent a moment ago, so replies of one chat take turns at
-//! sending (with its record) and at looking.
+//! Telegram numbers messages: all private chats and basic groups of a bot share one sequence, and every supergroup has
+//! its own. A reply that does not know whether its message was sent looks for it among the unrecorded numbers. It must
+//! not find a message that another reply in the same chat has just sent, so the replies in a chat take turns at sending
+//! and recording, and at searching.
 
 use crate::transport::{Cache, KeyedLocks};
 
-/// Supergroups have ids below this.
+/// Upper bound of the ids of supergroups.
 const SUPERGROUPS: i64 = -1_000_000_000_000;
-/// The sequence that private chats and basic groups share.
+/// The sequence shared by private chats and basic groups.
 const SHARED: i64 = 0;
-/// Maximum number of sequences remembered: forgotten ones can be read from the store.
+/// Maximum number of sequences remembered. Forgotten ones can be read from the store.
 const MAX_CACHED_SEQUENCES: usize = 4096;
 
-/// The chats of one account.
+/// The chats of one bot.
+#[derive(Default)]
 pub(super) struct Chats {
-    newest: Cache<i64, i64>,
-    /// The right to send in each chat.
+    newest: Cache<i64, i64, MAX_CACHED_SEQUENCES>,
+    /// Locks for sending, by chat.
     pub(super) locks: KeyedLocks<i64>,
 }
 
-impl Default for Chats {
-    fn default() -> Self {
-        Self { newest: Cache::new(MAX_CACHED_SEQUENCES), locks: KeyedLocks::default() }
-    }
-}
-
 impl Chats {
-    /// A message was seen or sent.
+    /// Records a message that was seen or sent.
     pub(super) fn record_seen(&self, chat: i64, id: i64) {
         self.newest.change(sequence(chat), || id, |newest| *newest = id.max(*newest));
     }
 
-    /// Returns the newest message's number in the chat's sequence, if one was seen.
+    /// Returns the number of the newest message seen in the chat's sequence.
     pub(super) fn newest(&self, chat: i64) -> Option<i64> {
         self.newest.get(&sequence(chat))
     }
 }
 
-/// Returns the sequence by which a chat's messages are numbered.
+/// Returns the sequence that numbers a chat's messages.
 pub(super) fn sequence(chat: i64) -> i64 {
     if chat < SUPERGROUPS { chat } else { SHARED }
 }
 
-/// Returns whether a chat's messages are numbered together with those of other chats.
+/// Returns whether a chat shares its sequence with other chats.
 pub(super) fn is_shared(chat: i64) -> bool {
     sequence(chat) == SHARED
 }

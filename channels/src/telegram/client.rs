@@ -1,12 +1,12 @@
-//! The exchange with Telegram: a method of teloxide's, or one by its name.
+//! Calls to Telegram: teloxide's methods, or methods by name.
 //!
-//! It is our own. The library waits ten seconds after any server error, drops the error code, wants every
-//! message in an answer to be one that it knows (a message that was sent must not count as failed because of a new
-//! field), and writes whole answers and URLs with the token into its errors.
+//! This replaces teloxide's client, which waits ten seconds after any server error, drops the error code, puts whole
+//! responses and URLs with the token into its errors, and rejects a response if it does not know the form of a message
+//! in it, so that a message that was sent would count as failed because of a new field.
 
 use super::{
     api::{SentMessage, Thread},
-    failure::{TelegramError, failure},
+    facts::{TelegramError, failure},
 };
 use crate::transport::{self, AccountTransport, RawResponse, below_escaped};
 use pudu_net::reqwest::RequestBuilder;
@@ -16,10 +16,10 @@ use std::time::Duration;
 use teloxide_core::requests::Payload;
 use url::Url;
 
-/// How long an ordinary call may take.
+/// Timeout of an ordinary call.
 pub(super) const CALL_TIMEOUT: Duration = crate::recovery::CALL_TIMEOUT;
 
-/// Maximum size of an API response, in bytes: a hundred updates are far from it.
+/// Maximum size of an API response, in bytes. A hundred updates are far smaller.
 const MAX_RESPONSE_BYTES: usize = 32 * 1024 * 1024;
 
 /// A bot's access to the API. Not `Debug`: it holds the token.
@@ -34,7 +34,7 @@ impl TelegramClient {
         Ok(Self { transport: AccountTransport::new()?, api_url, token })
     }
 
-    /// Calls a method of teloxide's and reads of the result what `T` asks for.
+    /// Calls a method that teloxide defines and decodes the result as `T`.
     pub(super) async fn ask<P, T>(&self, payload: &P, timeout: Duration) -> Result<T, TelegramError>
     where
         P: Payload + Serialize + Sync,
@@ -57,7 +57,7 @@ impl TelegramClient {
         self.exchange(self.post(method).json(payload).timeout(timeout)).await
     }
 
-    /// Sends a request and reads the answer. Its information about Telegram is noted where the chat is known.
+    /// Sends a request and reads the response. The caller, which knows the chat, records the outcome.
     pub(super) async fn exchange<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
@@ -65,12 +65,12 @@ impl TelegramClient {
         transport::exchange(request, MAX_RESPONSE_BYTES, |response| read(&response)).await
     }
 
-    /// Begins the call of a method.
+    /// Builds the request of a method.
     pub(super) fn post(&self, method: &str) -> RequestBuilder {
         self.transport.http.post(below_escaped(&self.api_url, [self.bot().as_str(), method]))
     }
 
-    /// Begins the download of a file.
+    /// Builds the request to download a file.
     pub(super) fn get_file(&self, path: &str) -> RequestBuilder {
         let path = path.split('/').filter(|segment| !segment.is_empty());
         self.transport
@@ -111,7 +111,7 @@ struct Parameters {
     migrate_to_chat_id: Option<i64>,
 }
 
-/// Telegram's response to sending a message of our own.
+/// A message of the bot, as returned by Telegram.
 #[derive(Deserialize)]
 pub(super) struct OwnMessage {
     message_id: i64,
@@ -130,7 +130,7 @@ impl From<OwnMessage> for SentMessage {
     fn from(message: OwnMessage) -> Self {
         let topic = message.message_thread_id.filter(|_| message.is_topic_message);
         let answered = message.reply_to_message.map(|answered| answered.message_id);
-        // The message that opened the topic is set where nothing is answered.
+        // In a topic, a message that is not a reply also has `reply_to_message`: the message that opened the topic.
         let reply_to = answered.filter(|answered| Some(*answered) != topic);
         Self { id: message.message_id, thread: Thread { topic, reply_to } }
     }

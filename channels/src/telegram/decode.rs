@@ -1,4 +1,4 @@
-//! From an update to an inbound event: pure, no IO, no clock.
+//! Decodes updates into [`Inbound`]s: pure, no IO, no clock.
 //!
 //! Deliberately absent: access decisions. They are made by id in one place for all platforms.
 
@@ -11,7 +11,7 @@ use super::{
 use crate::{Address, EventKey, Inbound, InboundKind, Sender, pointed::lines};
 use serde_json::{Value, json};
 
-/// Decodes the updates of one account.
+/// Update decoder of one bot.
 #[derive(Debug)]
 pub(super) struct TelegramDecoder<'a> {
     pub(super) account: &'a str,
@@ -25,12 +25,12 @@ pub(super) struct TelegramDecoder<'a> {
 pub(super) struct UpdateDelivery {
     /// The decoded event.
     pub(super) inbound: Inbound,
-    /// The press of a button that Telegram shows as pending until it is answered.
+    /// Id of a pressed button, which Telegram shows as pending until it is answered.
     pub(super) pressed: Option<String>,
 }
 
 impl UpdateDelivery {
-    /// Returns a webhook's answer to Telegram once the event is kept: it ends the wait of a pressed button.
+    /// Returns the webhook's response once the event is stored. It ends the pending state of a pressed button.
     #[must_use]
     pub(super) fn response(&self) -> Option<Value> {
         let query = self.pressed.as_ref()?;
@@ -61,7 +61,7 @@ impl TelegramDecoder<'_> {
         let pointed = pointed(message, self.me);
         let album = message.media_group_id.clone();
         let kind = match message.is_passed_on() {
-            // The sender wrote nothing. Several forwards arrive one by one.
+            // A forward has no text by the sender. Several forwards arrive one by one.
             true => {
                 let album = album.or_else(|| (message.chat.kind == "private").then(|| "forward".to_owned()));
                 InboundKind::Message { text: String::new(), attachments: Vec::new(), album }
@@ -79,7 +79,7 @@ impl TelegramDecoder<'_> {
     }
 
     fn edit(&self, key: EventKey, message: &TelegramMessage) -> Option<Inbound> {
-        // A shared location moves by edits; those say nothing. A file without words may have lost its caption.
+        // A live location moves by edits, which are ignored. An edited file without text may have lost its caption.
         if message.text.is_none() && message.caption.is_none() && attachments(&message.content).is_empty() {
             return None;
         }
@@ -105,14 +105,15 @@ impl TelegramDecoder<'_> {
         let own =
             |answered: &TelegramMessage| answered.from.as_ref().is_some_and(|from| from.id == self.me.id);
         let addressed = private || !self.require_mention || words.addressed || answered.is_some_and(own);
-        // A post of the linked channel is for all.
+        // An automatically forwarded post of the linked channel does not address the bot.
         let addressed = is_person && addressed && !message.is_automatic_forward;
         Some(Inbound {
             key,
             address: self.address(message),
             private,
             message: message.message_id.to_string(),
-            // Nothing has to be looked up for messages to others: Telegram names the author of the answered message.
+            // No conversation has to be looked up for messages to others: Telegram reports the author of the message
+            // being replied to.
             reply_to: answered.filter(|_| addressed).map(|answered| answered.message_id.to_string()),
             sender,
             addressed,
@@ -123,7 +124,7 @@ impl TelegramDecoder<'_> {
         })
     }
 
-    /// Returns another bot that wrote in a group. It has no id here: it may not speak to this bot.
+    /// Returns the sender if another bot wrote in a group. The id is empty, because bots may not address this bot.
     fn other_bot(&self, message: &TelegramMessage) -> Option<Sender> {
         let other = |from: &&TelegramUser| from.is_bot && from.id != self.me.id;
         let bot = message.from.as_ref().filter(other).filter(|_| message.chat.kind != "private")?;
@@ -131,7 +132,7 @@ impl TelegramDecoder<'_> {
     }
 
     fn press(&self, key: EventKey, query: &CallbackQuery, now: i64) -> Option<UpdateDelivery> {
-        // A message that is too old has no date, and its content is not known any more.
+        // A message that is too old has no date, and its content is no longer available.
         let message = query.message.as_ref().filter(|message| message.date != 0)?;
         if query.from.is_bot {
             return None;
@@ -162,7 +163,7 @@ impl TelegramDecoder<'_> {
 }
 
 impl TelegramMessage {
-    /// Returns whether it is another person's message, passed on.
+    /// Returns whether the message forwards one of another author.
     pub(super) fn is_passed_on(&self) -> bool {
         let id = |user: Option<&TelegramUser>| user.map(|user| user.id);
         let origin = self.forward_origin.as_ref();
@@ -172,8 +173,8 @@ impl TelegramMessage {
     }
 }
 
-/// Returns who wrote a message. Bots are ignored; but an administrator who hides, or a person who speaks as their
-/// channel, comes under a bot's name: then the chat that they speak as is the sender.
+/// Returns the author of a message; `None` for a bot. Messages of an anonymous administrator, or of a user who writes
+/// as a channel, also have a bot as author: their sender is the chat on whose behalf they are written.
 fn sender(message: &TelegramMessage) -> Option<Sender> {
     if let Some(chat) = &message.sender_chat {
         return Some(Sender {

@@ -1,10 +1,10 @@
-//! Doctor checks of an account, made against Telegram's API.
+//! Doctor checks of a bot against Telegram's API.
 
 use super::{
-    TelegramChannel, TelegramConfig, TelegramUpdateMode, client::CALL_TIMEOUT, failure::TelegramError,
-    listen::GET_ME, wire::TelegramUser,
+    TelegramChannel, TelegramConfig, TelegramUpdateMode, client::CALL_TIMEOUT, facts::DOCTOR, listen::GET_ME,
+    wire::TelegramUser,
 };
-use crate::{Check, transport::CallError};
+use crate::Check;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -18,11 +18,11 @@ struct WebhookInfo {
     last_error_message: Option<String>,
 }
 
-/// Looks at token, privacy mode, and how updates come.
+/// Checks token, privacy mode, and the delivery of updates.
 pub(super) async fn check(telegram: &TelegramChannel) -> Vec<Check> {
     let me = match telegram.client.ask::<_, TelegramUser>(&GET_ME, CALL_TIMEOUT).await {
         Ok(me) => me,
-        Err(error) => return vec![token(&error)],
+        Err(error) => return vec![DOCTOR.first_call_failed(&error)],
     };
     let name = me.username.clone().unwrap_or_default();
     let mut found = vec![Check::good("token", format!("@{name}")), privacy(&telegram.config, &me)];
@@ -34,32 +34,22 @@ pub(super) async fn check(telegram: &TelegramChannel) -> Vec<Check> {
     found
 }
 
-fn token(error: &TelegramError) -> Check {
-    match error {
-        CallError::Auth(why) => {
-            Check::bad("token", why, "copy the token from @BotFather into `bot_token` once more")
-        }
-        other => Check::unreachable("api_url", other),
-    }
-}
-
-/// Advice on how the bot receives all messages of its groups.
-const OPEN_GROUPS: &str =
-    "@BotFather: /setprivacy, Disable, and add the bot to the group again; or make it an administrator there";
+/// How to let the bot receive all messages in its groups.
+const OPEN_GROUPS: &str = "send /setprivacy to @BotFather, choose Disable, and add the bot to the group again; or make it an administrator there";
 
 fn privacy(config: &TelegramConfig, me: &TelegramUser) -> Check {
     let what = "group privacy";
     match (me.can_read_all_group_messages, config.require_mention, config.reads_groups) {
-        (true, ..) => Check::good(what, "off: the bot sees what groups say"),
+        (true, ..) => Check::good(what, "off: the bot receives all messages in groups"),
         (false, true, false) => {
-            Check::good(what, "on: in groups the bot sees commands, mentions and answers to it")
+            Check::good(what, "on: in groups the bot receives commands, mentions and replies to it")
         }
         (false, false, _) => {
             Check::poor(what, "it is on, so `require_mention: false` has no effect in groups", OPEN_GROUPS)
         }
         (false, true, true) => Check::poor(
             what,
-            "it is on, so `context` has messages only of groups in which the bot is an administrator",
+            "it is on, so `context` contains messages only from groups in which the bot is an administrator",
             OPEN_GROUPS,
         ),
     }
@@ -71,13 +61,13 @@ fn updates(mode: &TelegramUpdateMode, info: &WebhookInfo) -> Check {
         (TelegramUpdateMode::Polling, true, _) => Check::good(what, "by polling"),
         (TelegramUpdateMode::Polling, false, _) => Check::poor(
             what,
-            "a webhook is set; pudu takes it away when it starts",
-            "stop whatever else uses this token, or give pudu a token of its own",
+            "a webhook is set; pudu removes it at startup",
+            "stop the other program that uses this token, or give pudu its own token",
         ),
         (TelegramUpdateMode::Webhook { .. }, _, Some(error)) => Check::poor(
             what,
-            format!("Telegram could not deliver: {error}; {} wait", info.pending_update_count),
-            "see whether `webhook.url` leads to pudu's gateway from the internet",
+            format!("Telegram could not deliver updates: {error}; {} are waiting", info.pending_update_count),
+            "check that `webhook.url` is reachable from the internet and leads to pudu's gateway",
         ),
         (TelegramUpdateMode::Webhook { .. }, _, None) => Check::good(what, "by webhook"),
     }
@@ -89,7 +79,7 @@ mod tests {
     use crate::CheckResult;
 
     #[test]
-    fn what_is_wrong_comes_with_its_mend() {
+    fn problems_come_with_a_fix() {
         let info = |url: &str, error: Option<&str>| WebhookInfo {
             url: url.into(),
             pending_update_count: 3,
@@ -104,7 +94,5 @@ mod tests {
         assert!(good(updates(&hook(), &info("https://example.org", None))));
         assert!(!good(updates(&TelegramUpdateMode::Polling, &info("https://other.org", None))));
         assert!(!good(updates(&hook(), &info("https://example.org", Some("timeout")))));
-        let check = token(&CallError::Auth("Unauthorized".into()));
-        assert!(matches!(check.found, CheckResult::Bad { ref help, .. } if help.contains("@BotFather")));
     }
 }

@@ -1,15 +1,15 @@
 //! Receives updates: start-up, and the long poll.
 //!
-//! Telegram counts an update as taken once a later call asks for a higher number. So the requested number passes an
-//! update only after it is kept, or after it is certain that it is not needed. The content of one update never affects
-//! its neighbours.
+//! Telegram counts an update as received once a later call requests a higher number. The requested number therefore
+//! passes an update only after it is stored, or certainly not needed. The content of an update never affects other
+//! updates.
 
 use super::{
     TelegramChannel, TelegramUpdateMode,
     chats::Chats,
     client::{CALL_TIMEOUT, TelegramClient},
     decode::TelegramDecoder,
-    failure::TelegramError,
+    facts::TelegramError,
     wire::{RawUpdate, TelegramIdentity, TelegramUpdate, TelegramUser, UpdateEnvelope},
 };
 use crate::{
@@ -28,18 +28,18 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Kinds of updates that the bot asks for.
+/// Kinds of updates that the bot requests.
 const KINDS: [&str; 3] = ["message", "edited_message", "callback_query"];
-/// The most that Telegram hands out at once.
+/// Maximum number of updates in one response.
 const BATCH: u8 = 100;
-/// How long Telegram keeps a poll open, in seconds: one that is lost on the way is noticed no earlier than this and
-/// the time of a call after it began.
+/// How long Telegram keeps a poll open, in seconds. A lost poll is detected only after this plus the timeout of a call.
 const POLL: u64 = 5;
-/// How long the last call may take at shutdown.
+/// Timeout of the last call at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
-/// After a week without an update the next number is chosen at random, and may be lower.
+/// The offset is reset after this time without updates: after a week, Telegram chooses the next number at random, and
+/// it may be lower.
 const QUIET: Duration = Duration::from_secs(6 * 24 * 3600);
-/// Presses that wait to be answered, at most.
+/// Maximum number of presses waiting to be answered.
 const PRESSES: usize = 256;
 
 impl TelegramChannel {
@@ -71,17 +71,19 @@ impl TelegramChannel {
         result
     }
 
-    /// Learns who the bot is, chooses how updates come, and sends Telegram the commands.
+    /// Fetches the bot's identity, sets how updates are delivered, and registers the commands.
     async fn start(&self) -> Result<(), ChannelError> {
         let me =
             self.retry_until_answered(|| self.client.ask::<_, TelegramUser>(&GET_ME, CALL_TIMEOUT)).await?;
         let wants_all = !self.config.require_mention || self.config.reads_groups;
         if wants_all && !me.can_read_all_group_messages {
-            tracing::warn!("found privacy mode on: in groups the bot gets only commands and answers to it");
+            tracing::warn!(
+                "found privacy mode on: in groups the bot receives only commands, mentions and replies to it"
+            );
         }
         let me = TelegramIdentity { id: me.id, username: me.username.unwrap_or_default() };
         tracing::info!(account = self.config.account, username = me.username, "connected to Telegram");
-        // The first answer stays: a token's bot does not change.
+        // Never overwritten: a token always belongs to the same bot.
         let _ = self.me.set(me);
         let (method, wanted) = self.way_of_updates();
         self.retry_until_answered(|| self.client.ask_by_name::<_, bool>(method, &wanted, CALL_TIMEOUT))
@@ -101,7 +103,7 @@ impl TelegramChannel {
         }
     }
 
-    /// Sets the menu of commands: a default one, and one for people whose app has another language.
+    /// Sets the menu of commands: a default one, and one per further language of users' apps.
     async fn tell_commands(&self) {
         let commands = &self.config.commands;
         let others = commands.iter().flat_map(|command| &command.translations).map(|(language, _)| *language);
@@ -124,7 +126,7 @@ impl TelegramChannel {
         }
     }
 
-    /// Repeats a call until Telegram answers it or refuses it for good.
+    /// Repeats a call until it succeeds or is permanently refused.
     async fn retry_until_answered<T, F>(&self, call: impl Fn() -> F) -> Result<T, ChannelError>
     where
         F: Future<Output = Result<T, TelegramError>>,
@@ -139,7 +141,7 @@ impl TelegramChannel {
         }
     }
 
-    /// Records the failure and returns how long to wait.
+    /// Records a failure and returns how long to wait.
     fn trouble(
         &self,
         error: TelegramError,
@@ -158,25 +160,25 @@ impl TelegramChannel {
 pub(super) const GET_ME: GetMe = GetMe {};
 
 fn patient() -> ExponentialBackoff {
-    // People do not wait longer than this for a Telegram that is well again.
+    // Users wait no longer than this after Telegram has recovered.
     let (least, most) = (Duration::from_millis(500), Duration::from_secs(2));
     let backoff = ExponentialBuilder::default().with_min_delay(least).with_max_delay(most);
     backoff.without_max_times().with_jitter().build()
 }
 
-/// The long poll of one account.
+/// The long poll of one bot.
 struct LongPoll<'a> {
     telegram: &'a TelegramChannel,
     sink: &'a dyn EventSink,
-    /// The first update to ask for.
+    /// Number of the first update to request.
     offset: i64,
-    /// Up to where Telegram knows that updates were taken.
+    /// Offset that was last confirmed to Telegram.
     confirmed: i64,
     last_update: Instant,
     backoff: ExponentialBackoff,
-    /// Whether the last call failed: then the next one returns at once, to show whether it works again.
-    shaky: bool,
-    /// Answers to presses, on their way.
+    /// Whether the last call failed. The next one then returns at once, to show whether it works again.
+    last_call_failed: bool,
+    /// Answers to presses in progress.
     presses: JoinSet<()>,
 }
 
@@ -189,7 +191,7 @@ impl<'a> LongPoll<'a> {
             confirmed: 0,
             last_update: Instant::now(),
             backoff: patient(),
-            shaky: false,
+            last_call_failed: false,
             presses: JoinSet::new(),
         }
     }
@@ -201,18 +203,18 @@ impl<'a> LongPoll<'a> {
             }
             let batch = tokio::select! {
                 biased;
-                batch = self.ask(if self.shaky { 0 } else { POLL }) => batch,
+                batch = self.ask(if self.last_call_failed { 0 } else { POLL }) => batch,
                 () = stop.cancelled() => break,
             };
             let pause = match batch {
                 Ok(batch) => self.offer_batch(&batch).await,
                 Err(error) => Some(self.telegram.trouble(error, &mut self.backoff)?),
             };
-            self.shaky = pause.is_some();
+            self.last_call_failed = pause.is_some();
             match pause {
                 None => self.backoff = patient(),
                 Some(pause) => {
-                    // Nothing is lost if the pause is cut short by the end.
+                    // `stop` may cut the pause short, which loses nothing.
                     let _ = timeout(pause, stop.cancelled()).await;
                 }
             }
@@ -228,8 +230,8 @@ impl<'a> LongPoll<'a> {
         self.telegram.client.ask_by_name("GetUpdates", &wanted, patience).await
     }
 
-    /// Offers a batch, in order and all at once, so that the store can keep it in one go. Returns the pause if not all
-    /// updates were taken.
+    /// Passes a batch to the sink, in order and concurrently, so that the store can write it in one go. Returns the
+    /// delay before a retry if not all updates were accepted.
     async fn offer_batch(&mut self, batch: &[RawUpdate]) -> Option<Duration> {
         self.confirmed = self.offset;
         if !batch.is_empty() {
@@ -257,7 +259,7 @@ impl<'a> LongPoll<'a> {
         self.backoff.next().unwrap_or(CALL_TIMEOUT)
     }
 
-    /// Offers one update. Returns its number and the press to answer.
+    /// Passes one update to the sink. Returns its number and the press to answer.
     async fn offer(&self, raw: &RawUpdate) -> (Option<i64>, Result<Option<String>, AcceptError>) {
         let Ok(UpdateEnvelope { update_id }) = serde_json::from_str(raw.get()) else {
             tracing::warn!("dropped update: no number");
@@ -284,7 +286,7 @@ impl<'a> LongPoll<'a> {
         Ok(delivery.pressed)
     }
 
-    /// Ends the wait of a pressed button. Best effort: Telegram ends it after a while anyway.
+    /// Ends the pending state of a pressed button. Best effort: Telegram ends it after a while anyway.
     fn answer(&mut self, pressed: Option<String>) {
         while self.presses.try_join_next().is_some() {}
         let Some(query) = pressed.filter(|_| self.presses.len() < PRESSES) else { return };
@@ -292,7 +294,7 @@ impl<'a> LongPoll<'a> {
         self.presses.spawn(answer_press(client, query));
     }
 
-    /// Confirms the stored updates to Telegram, so that a clean restart does not get them again.
+    /// Confirms the stored updates to Telegram, so that they are not redelivered after a clean restart.
     async fn confirm(&self) {
         if self.offset > self.confirmed {
             let wanted = json!({"offset": self.offset, "limit": 1, "timeout": 0, "allowed_updates": KINDS});
@@ -302,7 +304,7 @@ impl<'a> LongPoll<'a> {
                 SHUTDOWN_TIMEOUT,
             );
             if let Err(error) = asked.await {
-                tracing::debug!(%error, "failed to confirm updates; they come again");
+                tracing::debug!(%error, "failed to confirm updates; they will be redelivered");
             }
         }
     }
@@ -321,7 +323,7 @@ fn kind(raw: &RawUpdate) -> String {
     fields.into_iter().map(|(name, _)| name).find(|name| name != "update_id").unwrap_or_default()
 }
 
-/// Notes the number of the message that an update brings.
+/// Records the number of an update's message.
 pub(super) fn record_message_id(chats: &Chats, update: &TelegramUpdate) {
     if let Some(message) = &update.message {
         chats.record_seen(message.chat.id, message.message_id);

@@ -1,4 +1,4 @@
-//! A Bot API on the loopback: records requests and gives a test's answers.
+//! A fake Bot API on the loopback interface. Records requests and returns scripted responses.
 
 use super::{TelegramChannel, TelegramConfig, TelegramUpdateMode, client::TelegramClient};
 use axum::{
@@ -15,18 +15,18 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// A token of the usual shape.
+/// A token in the usual format.
 pub(super) const TOKEN: &str = "123456:AAF7-g0gYncWnm5IyfZlpPRqRRv6kNAGlao";
 
-/// The server's reaction to a call.
+/// How the server responds to a call.
 pub(super) enum Do {
-    /// Answers a result.
+    /// Responds with a result.
     Result(Value),
-    /// Answers an error.
+    /// Responds with an error.
     Error(u16, &'static str),
-    /// Answers bytes as they are.
+    /// Responds with exactly these bytes.
     Bytes(Vec<u8>),
-    /// Keeps the call waiting.
+    /// Never responds.
     Wait,
 }
 

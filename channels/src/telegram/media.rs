@@ -1,4 +1,4 @@
-//! Contents of a message besides words: files to fetch, and things that words can describe.
+//! Content of a message besides text: files to download, and content that can be described in words.
 
 use super::wire::{ChecklistTask, Media, PollOption, TelegramContent, TelegramLocation, full_name};
 use crate::{
@@ -6,10 +6,10 @@ use crate::{
     name::{clean_file_name, extension_of},
 };
 
-/// Returns the files of a content.
+/// Returns the files of a message's content.
 pub(super) fn attachments(content: &TelegramContent) -> Vec<Attachment> {
     let photo = content.photo.iter().max_by_key(|photo| u64::from(photo.width) * u64::from(photo.height));
-    // An animation is repeated as a document for old clients.
+    // For old clients, an animation is repeated as a document.
     let document = content.document.as_ref().filter(|_| content.animation.is_none());
     let all = [
         (photo, "photo", "jpg"),
@@ -46,7 +46,7 @@ fn sticker_type(sticker: &Media) -> &'static str {
     }
 }
 
-/// Describes in words the content that is neither text nor a file.
+/// Describes content that is neither text nor a file.
 pub(super) fn described(content: &TelegramContent) -> Option<String> {
     let place = |at: &TelegramLocation| format!("{}, {}", at.latitude, at.longitude);
     if let Some(venue) = &content.venue {
@@ -77,10 +77,10 @@ pub(super) fn described(content: &TelegramContent) -> Option<String> {
         return Some(format!("[{}: {}]", offer.title, offer.description));
     }
     if content.story.is_some() {
-        return Some("[Story: Telegram shows it to no bot]".to_owned());
+        return Some("[Story: Telegram does not show it to bots]".to_owned());
     }
     if content.paid_media.is_some() {
-        return Some("[Paid media: Telegram shows them to no bot]".to_owned());
+        return Some("[Paid media: Telegram does not show it to bots]".to_owned());
     }
     if let Some(dice) = &content.dice {
         return Some(format!("[Dice {}: {}]", dice.emoji, dice.value));

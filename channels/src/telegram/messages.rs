@@ -1,24 +1,23 @@
-//! The messages of one reply on Telegram, and how one is found that was perhaps sent.
+//! The messages of one reply on Telegram, and how to find one that may have been sent.
 //!
-//! Telegram has no idempotency key: sending a message again that may have been sent makes two. An edit, though, may be
-//! repeated. A growing reply is therefore sent as a neutral sign, and an intent without a number is looked for
-//! ([`super::search`]): the search tries to edit each unknown number into the sign, which works for a message of ours
-//! in this chat and fails for anything else. The found message shows the sign, so no word gets into a wrong place, and
-//! Telegram's answer contains the answered message and the topic. A message that the reply store knows is never
-//! touched.
+//! Telegram has no idempotency keys: sending a message again may create a duplicate. An edit, however, can be repeated.
+//! A growing reply is therefore first sent as a neutral placeholder. If an intent has no number, [`super::search`]
+//! tries to edit the message with each unknown number to show the placeholder. This works for the bot's messages in
+//! this chat and fails for anything else. The found message then shows the placeholder, so no text gets into a wrong
+//! message, and Telegram's response contains the topic and the message being replied to. A message in the reply store
+//! is never touched.
 //!
-//! A message stays uncertain if more than a few dozen unseen ones of other people follow it, or if Telegram
-//! takes it up only after the search. Drafts (`sendMessageDraft`) are left out: the recorded message is on
-//! the screen already, and a draft would show the same words a second time below it.
+//! A message stays uncertain if more than a few dozen unseen messages of other users follow it, or if Telegram
+//! processes it only after the search. Drafts (`sendMessageDraft`) are not used: the recorded message is already
+//! visible, and a draft would show the same text again below it.
 
 use super::{
     api::{SentMessage, TelegramCall, TelegramText, Thread},
     chat_client::TelegramChatClient,
-    download::MAX_DOWNLOAD_BYTES,
-    failure::{TelegramCase, TelegramError},
+    facts::{CAPABILITIES, TelegramCase, TelegramError},
     pages::{self, TelegramPage},
     search::{KnownIds, MessageSearch},
-    upload::{MAX_UPLOAD_BYTES, is_picture},
+    upload::is_picture,
 };
 use crate::{
     OutFile, ReplyTarget, SendError,
@@ -26,14 +25,13 @@ use crate::{
         Capabilities, EditOutcome, MessageDraft, MessageHistory, MessageRef, PlatformMessages, SendIntent,
         Typing,
     },
-    split::{Limit, Unit},
     transport::{CallError, KeyedLock},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Telegram shows "typing…" for five seconds.
+/// Interval of the typing indicator. Telegram shows it for five seconds.
 const TYPING: Duration = Duration::from_millis(4500);
 
 /// The messages of one reply.
@@ -42,13 +40,13 @@ pub(super) struct TelegramMessages {
     thread: Thread,
     /// The chat in which the reply began.
     home: i64,
-    /// The message that is answered: those of the reply are newer.
+    /// The message being replied to. The reply's messages are newer.
     answered: Option<i64>,
-    /// A search that was interrupted, and for which message.
+    /// An interrupted search, and the key of its intent.
     search: Option<(String, MessageSearch)>,
 }
 
-/// A message that is there.
+/// Record of a sent message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Number {
     id: i64,
@@ -64,10 +62,10 @@ impl MessageRef for Number {
     }
 }
 
-/// By which a message is found again.
+/// Data for finding a message again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Floor {
-    /// The newest message that was known before it was sent: it has a higher number.
+    /// The newest message known before it was sent. The message has a higher number.
     floor: i64,
 }
 
@@ -83,7 +81,7 @@ impl TelegramMessages {
         Self { home: chat_client.chat, chat_client, thread, answered, search: None }
     }
 
-    /// Makes a call with a page's text; once more without markup if Telegram does not understand it.
+    /// Makes a call with a page's text. Retries without markup if Telegram cannot parse it.
     async fn put(
         &mut self,
         page: &TelegramPage,
@@ -98,11 +96,12 @@ impl TelegramMessages {
         }
     }
 
-    /// Changes a message into the sign. `Ok` if it is ours, `Foreign` if it belongs to another reply.
+    /// Edits a message into the placeholder. Returns `Ok` if it is this reply's, `Foreign` if it belongs to another
+    /// reply.
     async fn probe(&mut self, id: i64) -> Result<(), TelegramError> {
         for which in 0..pages::SIGNS.len() {
             match self.chat_client.call(&TelegramCall::Edit { id, text: pages::sign(which) }).await {
-                // It shows this sign already: the edit to the other one returns its place.
+                // It already shows this placeholder; the edit to the other one returns its thread.
                 Err(CallError::Special(TelegramCase::NotModified)) => {}
                 Ok(posted) if self.fits(posted.thread) => return Ok(()),
                 Ok(_) => return Err(CallError::Special(TelegramCase::Foreign)),
@@ -112,8 +111,8 @@ impl TelegramMessages {
         Ok(())
     }
 
-    /// Returns whether a message is in the place where ours would be. The message it answers may have been deleted
-    /// meanwhile.
+    /// Returns whether a message's thread matches this reply. The message being replied to may have been deleted by
+    /// now.
     fn fits(&self, found: Thread) -> bool {
         let answers_ours = found.reply_to.is_none() || found.reply_to == self.thread.reply_to;
         found.topic == self.thread.topic && answers_ours
@@ -131,16 +130,7 @@ impl PlatformMessages for TelegramMessages {
     type Ref = Number;
     type DedupKey = Floor;
 
-    const CAPABILITIES: Capabilities = Capabilities {
-        platform: "Telegram",
-        text: Limit { unit: Unit::Utf16, max: 4096, columns: 40 },
-        max_upload_bytes: MAX_UPLOAD_BYTES,
-        max_download_bytes: MAX_DOWNLOAD_BYTES,
-        edits: true,
-        deletes: true,
-        buttons: true,
-        idempotent_send: false,
-    };
+    const CAPABILITIES: Capabilities = CAPABILITIES;
 
     fn page(&self, draft: &MessageDraft) -> TelegramPage {
         TelegramPage::new(draft)
@@ -207,7 +197,8 @@ impl PlatformMessages for TelegramMessages {
         Ok(None)
     }
 
-    /// Before all platforms shared one record, Telegram's had the mark in the intent and the chat at its top.
+    /// Converts records that are older than the format shared by all platforms: Telegram's contained `floor` directly
+    /// in the intent and the chat at the top level.
     fn upgrade(mut state: Value) -> Value {
         if let Some(chat) = state.get("chat").cloned() {
             state["memo"] = json!({"chat": chat});
@@ -241,8 +232,8 @@ impl PlatformMessages for TelegramMessages {
         Ok(())
     }
 
-    /// Uploads a file: a picture as one, and as a document if Telegram does not like it. While Telegram fails a call
-    /// that shows next to nothing goes before, because a file without an answer is sent only twice.
+    /// Uploads a file: a picture as a picture, or as a document if Telegram refuses it. While Telegram is failing, a
+    /// typing indicator is sent first as a test, because a file with an unknown outcome is sent only twice.
     async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
         if self.chat_client.recovery().is_failing() {
             let typing = TelegramCall::Typing { topic: self.thread.topic };
@@ -266,7 +257,7 @@ impl PlatformMessages for TelegramMessages {
         Some(Typing::start(TYPING, move || {
             let mut chat_client = chat_client.clone();
             Box::pin(async move {
-                // The indicator is optional, and the chat's wait is kept in any case.
+                // The indicator is optional, and the chat's wait is recorded in any case.
                 if let Err(error) = chat_client.call(&TelegramCall::Typing { topic }).await {
                     tracing::debug!(%error, "failed to show typing");
                 }
@@ -275,7 +266,7 @@ impl PlatformMessages for TelegramMessages {
     }
 
     fn platform_state(&self) -> Value {
-        // A group that became a supergroup has another id than when the reply began.
+        // A group that became a supergroup has a different id than when the reply began.
         if self.chat_client.chat == self.home { Value::Null } else { json!({"chat": self.chat_client.chat}) }
     }
 

@@ -9,22 +9,21 @@ use crate::{
 };
 use pudu_texts::Language;
 
-/// The most that Telegram takes as a button's action, in bytes.
+/// Maximum length of a button's action, in bytes.
 const ACTION: usize = 64;
-/// Placeholders for later words. There are two, because a message can only be distinguished from another by an edit
-/// that changes it.
+/// Placeholders for text. There are two, because only an edit that changes a message can identify it.
 pub(super) const SIGNS: [&str; 2] = [SIGN, "⌛"];
 
-/// The text of one message.
+/// Content of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TelegramPage {
-    /// As HTML.
+    /// The text, as HTML.
     pub(super) text: TelegramText,
-    /// The same without markup, should Telegram not understand it.
+    /// The text without markup, in case Telegram cannot parse the markup.
     pub(super) plain: TelegramText,
-    /// Whether it holds no words of the answer yet.
+    /// Whether the page contains none of the answer yet.
     pub(super) neutral: bool,
-    /// Language of the phrase that holds its place.
+    /// Language of the placeholder phrase.
     language: Language,
 }
 
@@ -40,12 +39,13 @@ impl TelegramPage {
         }
     }
 
-    /// Counts what Telegram counts: the words without markup.
+    /// Returns the length that Telegram counts: the text without markup.
     pub(super) fn length(&self) -> usize {
         Unit::Utf16.len(&self.plain.body)
     }
 
-    /// Makes the page that holds the place of this one. It has a whole phrase, since people get it as a notification.
+    /// Returns the placeholder for this page. It contains a complete phrase, because users receive it as a
+    /// notification.
     pub(super) fn sign(&self) -> Self {
         let body = format!("{SIGN} {}", self.language.thinking());
         let text = TelegramText { body, html: false, buttons: self.text.buttons.clone() };
@@ -57,14 +57,14 @@ fn fitting(choices: &[Choice]) -> Vec<Choice> {
     let fits = |choice: &&Choice| {
         let fits = (1..=ACTION).contains(&choice.action.len()) && !choice.label.trim().is_empty();
         if !fits {
-            tracing::warn!(label = choice.label, "dropped button: Telegram takes 1 to 64 bytes");
+            tracing::warn!(label = choice.label, "dropped button: Telegram accepts 1 to 64 bytes");
         }
         fits
     };
     choices.iter().filter(fits).cloned().collect()
 }
 
-/// Returns one of the two working signs.
+/// Returns one of the two placeholders.
 pub(super) fn sign(which: usize) -> TelegramText {
     TelegramText { body: SIGNS.get(which).copied().unwrap_or_default().to_owned(), ..TelegramText::default() }
 }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn without_its_markup_a_page_calls_nobody_either() {
+    fn a_page_without_markup_mentions_no_user() {
         let page = TelegramPage::new(&MessageDraft {
             rich: parse("**@ada_l** `@bob_b`"),
             ..MessageDraft::default()

@@ -1,4 +1,4 @@
-//! Content that a message points at. Telegram puts it into the message: a bot cannot read any other.
+//! Content that a message refers to. Telegram includes it in the message: a bot cannot read other messages.
 
 use super::{
     media::{attachments, described},
@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{PointedAt, PointedKind, pointed::lines};
 
-/// Returns the content that a message points at: the message that it answers, the part of that which the sender marked,
-/// and the whole content of a forward.
+/// Returns the content that a message refers to: the message it replies to, the part that the sender quoted, and the
+/// whole content of a forward.
 pub(super) fn pointed(message: &TelegramMessage, me: &TelegramIdentity) -> Vec<PointedAt> {
     let answered = message.answered().map(|answered| reply(answered, me));
     let external = message.external_reply.as_ref().map(|external| external_reply(external, me));
@@ -19,7 +19,7 @@ pub(super) fn pointed(message: &TelegramMessage, me: &TelegramIdentity) -> Vec<P
     let forward = message.forward_origin.as_ref().filter(|_| message.is_passed_on()).map(|origin| {
         let forward = origin.piece(PointedKind::Forward, &text(message), me);
         let forward = forward.with_files(attachments(&message.content));
-        let problem = forward.is_empty().then(|| "Telegram shows its content to no bot".to_owned());
+        let problem = forward.is_empty().then(|| "Telegram does not show its content to bots".to_owned());
         PointedAt { problem, ..forward }
     });
     let all = [answered, external, quote, forward];
@@ -49,7 +49,7 @@ fn external_reply(external: &ExternalReply, me: &TelegramIdentity) -> PointedAt 
     piece.from(chat).with_files(attachments(content))
 }
 
-/// Returns all words of a message that are not its sender's own: text or caption, and a description of the rest.
+/// Returns the text of a message that is referred to: its text or caption, and a description of other content.
 fn text(message: &TelegramMessage) -> String {
     let words = message.text.as_deref().or(message.caption.as_deref()).unwrap_or_default();
     lines([words, &described(&message.content).unwrap_or_default()])

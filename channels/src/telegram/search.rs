@@ -1,22 +1,23 @@
-//! Which message could be the one that was perhaps sent?
+//! Search for a message that may have been sent.
 //!
-//! Telegram has no idempotency key: a call whose answer was lost, by a crash or by the network, may have left a message
-//! with a number that we do not know. But numbers grow, ours is higher than the newest one known before the call, and
-//! an edit shows whether a number is one of our own messages in this chat. So the numbers from there on are tried,
-//! except those that are known to be something else.
+//! Telegram has no idempotency keys: a call whose response was lost, by a crash or by the network, may have left a
+//! message with an unknown number. But numbers grow, the message's number is higher than the newest one known before
+//! the call, and an edit shows whether a number is one of the bot's messages in this chat. The search therefore tries
+//! the numbers from there on, except those known to be something else.
 
 use super::chats::{is_shared, sequence};
 use crate::KnownMessage;
 use std::collections::HashSet;
 
-/// How many numbers are tried at most: each is a call.
+/// Maximum number of tried numbers. Each needs a call.
 const TRIES: u32 = 60;
-/// How many numbers in a row may be missing behind the newest known one. Numbers of the shared sequence go to other
-/// chats too, which cannot be distinguished from missing ones; in a supergroup a missing one was deleted.
+/// Maximum number of consecutive missing numbers after the newest known one. In the shared sequence, numbers also
+/// belong to other chats, which cannot be distinguished from missing ones; in a supergroup, a missing message was
+/// deleted.
 const GAP_SHARED: u32 = 20;
 const GAP_OWN: u32 = 5;
 
-/// The messages that are known in a chat's sequence.
+/// Known messages of a chat's sequence.
 #[derive(Debug)]
 pub(super) struct KnownIds {
     ids: HashSet<i64>,
@@ -25,7 +26,7 @@ pub(super) struct KnownIds {
 }
 
 impl KnownIds {
-    /// Takes the messages that belong to the sequence of `chat`.
+    /// Collects the messages of the sequence of `chat`.
     pub(super) fn new(chat: i64, known_messages: &[KnownMessage], own: impl Iterator<Item = i64>) -> Self {
         let same =
             |known_message: &&KnownMessage| known_message.chat.parse().map(sequence) == Ok(sequence(chat));
@@ -36,13 +37,13 @@ impl KnownIds {
         Self { newest: ids.iter().copied().max().unwrap_or(0), ids, gap }
     }
 
-    /// Returns the newest message's number; 0 if there is none.
+    /// Returns the number of the newest message; 0 if there is none.
     pub(super) fn newest(&self) -> i64 {
         self.newest
     }
 }
 
-/// A search, which continues from its last position after a pause.
+/// A search, which can be paused and resumed at its last position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MessageSearch {
     next: i64,
@@ -51,12 +52,12 @@ pub(super) struct MessageSearch {
 }
 
 impl MessageSearch {
-    /// Starts behind the newest message that was known before the call.
+    /// Starts after `floor`, the newest message known before the call.
     pub(super) fn above(floor: i64) -> Self {
         Self { next: floor + 1, tries: 0, missing: 0 }
     }
 
-    /// Returns the number to try next; `None` when it is not worth while any more.
+    /// Returns the next number to try; `None` if the search is over.
     pub(super) fn candidate(&mut self, known: &KnownIds) -> Option<i64> {
         while known.ids.contains(&self.next) {
             self.next += 1;
@@ -66,13 +67,13 @@ impl MessageSearch {
         (self.tries < TRIES && !beyond).then_some(self.next)
     }
 
-    /// The candidate is not in this chat.
+    /// Records that the candidate is not in this chat.
     pub(super) fn missing(&mut self) {
         self.missing += 1;
         self.pass();
     }
 
-    /// The candidate is in this chat and is not ours.
+    /// Records that the candidate is another message of this chat.
     pub(super) fn foreign(&mut self) {
         self.missing = 0;
         self.pass();

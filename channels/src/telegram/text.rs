@@ -1,19 +1,19 @@
-//! The words of a message, and whether they address the bot.
+//! Text of a message, and whether it addresses the bot.
 
 use super::wire::{Entity, TelegramIdentity, TelegramMessage};
 use std::ops::Range;
 
-/// The words of a message, the bot's own mention removed.
+/// Text of a message, without mentions of the bot.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct MessageText {
     pub(super) text: String,
-    /// Whether the bot was named.
+    /// Whether the bot was mentioned.
     pub(super) mentioned: bool,
-    /// Whether they are meant for the bot: it was named, or they are a command without a bot's name.
+    /// Whether the text addresses the bot: by a mention, or by a command without a bot's name.
     pub(super) addressed: bool,
 }
 
-/// Reads text or caption.
+/// Parses text or caption.
 pub(super) fn parse_text(message: &TelegramMessage, me: &TelegramIdentity) -> MessageText {
     let (text, entities) = match &message.text {
         Some(text) => (text.as_str(), &message.entities),
@@ -34,11 +34,11 @@ pub(super) fn parse_text(message: &TelegramMessage, me: &TelegramIdentity) -> Me
     MessageText { text: remove_ranges(text, own), mentioned, addressed: mentioned || bare_command }
 }
 
-/// How an entity names the bot.
+/// How an entity mentions the bot.
 enum MentionTarget {
-    /// The bot; the whole entity is its name.
+    /// The whole entity is the bot's name.
     Whole,
-    /// The bot; the number of bytes at the end of a command that are its name.
+    /// A command that ends with the bot's name, which has this length in bytes.
     Tail(usize),
     /// A command without a name.
     Nobody,
@@ -59,7 +59,7 @@ fn named(text: &str, entity: &Entity, me: &TelegramIdentity) -> Option<MentionTa
     }
 }
 
-/// Returns an entity's place in bytes. Telegram counts UTF-16 units.
+/// Returns an entity's range in bytes. Telegram counts UTF-16 units.
 fn bytes(text: &str, entity: &Entity) -> Option<Range<usize>> {
     let start = byte_at(text, entity.offset)?;
     Some(start..byte_at(text, entity.offset.checked_add(entity.length)?)?)
@@ -76,7 +76,7 @@ fn byte_at(text: &str, units: usize) -> Option<usize> {
     (seen == units).then_some(text.len())
 }
 
-/// Removes the bot's names. A name leaves no double space, and none at the start leaves its comma.
+/// Removes the bot's names, without leaving a double space, or a comma at the start.
 fn remove_ranges(text: &str, mut own: Vec<Range<usize>>) -> String {
     own.sort_by_key(|range| range.start);
     let mut kept = String::with_capacity(text.len());

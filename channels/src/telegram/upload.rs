@@ -1,9 +1,9 @@
-//! Files on their way to Telegram, streamed from the disk.
+//! Uploads files to Telegram, streamed from disk.
 
 use super::{
     api::{SentMessage, Thread},
     client::{OwnMessage, TelegramClient},
-    failure::TelegramError,
+    facts::{MAX_PHOTO_BYTES, TelegramError},
 };
 use crate::{
     OutFile,
@@ -12,11 +12,6 @@ use crate::{
 };
 use pudu_net::reqwest::multipart::Form;
 use serde_json::json;
-
-/// The largest picture that Telegram shows as one, in bytes.
-pub(super) const MAX_PHOTO_BYTES: u64 = 10_000_000;
-/// The largest file that Telegram takes from a bot, in bytes.
-pub(super) const MAX_UPLOAD_BYTES: u64 = 50_000_000;
 
 /// Sends a file as a picture or as a document.
 pub(super) async fn send(
@@ -39,7 +34,7 @@ pub(super) async fn send(
     }
     let request = client.post(method).multipart(form).timeout(timeout);
     let posted = client.exchange::<OwnMessage>(request).await.map(SentMessage::from);
-    // A file that was not sent completely did not arrive.
+    // A file that was not sent completely certainly did not arrive.
     if sent.are_all() { posted } else { posted.map_err(TelegramError::before) }
 }
 

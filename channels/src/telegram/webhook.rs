@@ -1,4 +1,4 @@
-//! Updates that Telegram pushes.
+//! Updates posted by Telegram.
 
 use super::{
     chats::Chats,
@@ -18,7 +18,7 @@ use subtle::ConstantTimeEq;
 /// Header that carries the webhook's secret.
 const SECRET: &str = "x-telegram-bot-api-secret-token";
 
-/// Takes what Telegram posts for one account.
+/// Webhook of one bot.
 pub(super) struct TelegramWebhook {
     pub(super) account: String,
     pub(super) secret: SecretString,
@@ -53,12 +53,12 @@ impl TelegramWebhook {
         shown.ct_eq(self.secret.expose_secret().as_bytes()).into()
     }
 
-    /// Checks the secret, then decodes the body. `None` is an update that does not concern the bot.
+    /// Checks the secret, then decodes the body. Returns `None` for an update that does not concern the bot.
     fn decode(&self, post: WebhookRequest<'_>) -> Result<Option<UpdateDelivery>, WebhookResponse> {
         if !self.is_telegrams(post.header(SECRET)) {
             return Err(WebhookResponse::Forbidden);
         }
-        // The bot does not know yet who it is: Telegram posts it again.
+        // The bot's identity is not known yet; Telegram posts the update again.
         let me = self.me.get().ok_or(WebhookResponse::Later)?;
         let UpdateEnvelope { update_id } =
             crate::lenient::from_bytes(post.body).map_err(|_| WebhookResponse::Garbled)?;
@@ -120,7 +120,7 @@ mod tests {
         "message":{"message_id":3,"date":1,"chat":{"id":7,"type":"private"}},"data":"/stop"}}"#;
 
     #[test]
-    fn only_the_secret_opens_and_it_is_checked_before_the_body_is_read() {
+    fn only_the_secret_grants_access_and_it_is_checked_before_the_body() {
         let webhook = webhook(pudu());
         for secret in [None, Some(""), Some("s3cret_toke"), Some("s3cret_tokens"), Some("S3cret_token")] {
             assert_eq!(decode(&webhook, secret, b"{"), Err(WebhookResponse::Forbidden));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_press_is_delivered_with_what_ends_its_wait() {
+    fn a_press_is_delivered_with_the_response_that_ends_its_pending_state() {
         let delivery = decode(&webhook(pudu()), Some("s3cret_token"), UPDATE).unwrap().unwrap();
         assert_eq!(delivery.inbound.kind, InboundKind::Press { action: "/stop".into() });
         let response = serde_json::json!({"method": "answerCallbackQuery", "callback_query_id": "q"});
@@ -142,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_too_early_is_posted_again() {
+    fn an_update_before_the_identity_is_known_is_posted_again() {
         assert_eq!(decode(&webhook(None), Some("s3cret_token"), UPDATE), Err(WebhookResponse::Later));
     }
 
     #[test]
-    fn an_update_that_cannot_be_read_is_not_posted_for_ever() {
+    fn an_undecodable_update_is_not_posted_again() {
         let update = br#"{"update_id":1,"message":{"message_id":"?"}}"#;
         assert_eq!(decode(&webhook(pudu()), Some("s3cret_token"), update), Ok(None));
     }

@@ -1,336 +1,230 @@
-//! Telegram's payloads, as far as they are read.
+//! Telegram's payloads, as far as pudu reads them.
 //!
-//! Not the client library's types, on purpose: those are exact, so that one new kind of entity makes a whole message
-//! unreadable, and a message that cannot be read is a person who gets no answer. Here everything is optional that can
-//! be, and unread fields cannot break anything.
+//! teloxide's types are deliberately not used: they are strict, so a single new kind of entity would make a whole
+//! message undecodable, and its sender would get no answer. Here everything possible is optional, and unread fields
+//! cannot break anything.
 
-use crate::lenient::{each, lenient};
-use serde::Deserialize;
+use crate::lenient::payloads;
 use serde_json::value::RawValue;
 
-/// The bot itself, as `getMe` describes it.
+/// Identity of the bot, as returned by `getMe`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TelegramIdentity {
     pub(super) id: i64,
     pub(super) username: String,
 }
 
-/// One update, its kind not looked at yet.
-#[derive(Debug, Deserialize)]
-pub(super) struct UpdateEnvelope {
-    pub(super) update_id: i64,
+payloads! {
+    /// An update of any kind.
+    pub(super) struct UpdateEnvelope {
+        exact update_id: i64,
+    }
+
+    pub(super) struct TelegramUpdate {
+        exact update_id: i64,
+        message: Option<TelegramMessage>,
+        edited_message: Option<TelegramMessage>,
+        callback_query: Option<CallbackQuery>,
+    }
+
+    pub(super) struct TelegramUser {
+        exact id: i64,
+        is_bot: bool,
+        first_name: String,
+        last_name: Option<String>,
+        username: Option<String>,
+        /// Language of the user's app.
+        language_code: Option<String>,
+        can_read_all_group_messages: bool,
+    }
+
+    pub(super) struct Chat {
+        exact id: i64,
+        #[serde(rename = "type")]
+        kind: String,
+        title: Option<String>,
+    }
+
+    pub(super) struct CallbackQuery {
+        exact id: String,
+        exact from: TelegramUser,
+        message: Option<TelegramMessage>,
+        data: Option<String>,
+    }
+
+    pub(super) struct TelegramMessage {
+        exact message_id: i64,
+        message_thread_id: Option<i64>,
+        is_topic_message: bool,
+        is_automatic_forward: bool,
+        from: Option<TelegramUser>,
+        sender_chat: Option<Chat>,
+        forward_origin: Option<MessageOrigin>,
+        exact chat: Chat,
+        /// Time in seconds since 1970; 0 for a message that can no longer be read.
+        date: i64,
+        edit_date: Option<i64>,
+        reply_to_message: Option<Box<TelegramMessage>>,
+        external_reply: Option<Box<ExternalReply>>,
+        quote: Option<TextQuote>,
+        forum_topic_created: Option<Present>,
+        media_group_id: Option<String>,
+        migrate_to_chat_id: Option<i64>,
+        text: Option<String>,
+        entities: Vec<Entity>,
+        caption: Option<String>,
+        caption_entities: Vec<Entity>,
+        #[serde(flatten)]
+        exact content: TelegramContent,
+    }
+
+    /// Content of a message besides its text.
+    pub(super) struct TelegramContent {
+        photo: Vec<Media>,
+        document: Option<Media>,
+        animation: Option<Media>,
+        audio: Option<Media>,
+        voice: Option<Media>,
+        video: Option<Media>,
+        video_note: Option<Media>,
+        sticker: Option<Media>,
+        location: Option<TelegramLocation>,
+        venue: Option<Venue>,
+        contact: Option<Contact>,
+        poll: Option<TelegramPoll>,
+        dice: Option<Dice>,
+        checklist: Option<Checklist>,
+        game: Option<Offer>,
+        invoice: Option<Offer>,
+        story: Option<Present>,
+        paid_media: Option<Present>,
+    }
+
+    /// Origin of a forwarded message, or of a message in another chat that is replied to. Contains a user only if that
+    /// user does not hide their account.
+    pub(super) struct MessageOrigin {
+        sender_user: Option<TelegramUser>,
+        sender_user_name: Option<String>,
+        sender_chat: Option<Chat>,
+        /// Channel of a channel post.
+        chat: Option<Chat>,
+        author_signature: Option<String>,
+        /// Time in seconds since 1970.
+        date: i64,
+    }
+
+    /// The part of the replied-to message that the sender quoted.
+    pub(super) struct TextQuote {
+        text: String,
+    }
+
+    /// A replied-to message in another chat: its origin and media. Telegram leaves out its text, except for the quote.
+    pub(super) struct ExternalReply {
+        origin: MessageOrigin,
+        chat: Option<Chat>,
+        #[serde(flatten)]
+        exact content: TelegramContent,
+    }
+
+    /// An object whose mere presence matters.
+    pub(super) struct Present {}
+
+    pub(super) struct Entity {
+        #[serde(rename = "type")]
+        kind: String,
+        exact offset: usize,
+        exact length: usize,
+        user: Option<TelegramUser>,
+    }
+
+    /// A file of any kind.
+    pub(super) struct Media {
+        exact file_id: String,
+        file_unique_id: String,
+        file_name: Option<String>,
+        mime_type: Option<String>,
+        file_size: Option<u64>,
+        width: u32,
+        height: u32,
+        emoji: Option<String>,
+        is_animated: bool,
+        is_video: bool,
+    }
+
+    pub(super) struct TelegramLocation {
+        exact latitude: f64,
+        exact longitude: f64,
+    }
+
+    pub(super) struct Venue {
+        title: String,
+        address: String,
+        exact location: TelegramLocation,
+    }
+
+    pub(super) struct Contact {
+        phone_number: String,
+        first_name: String,
+        last_name: Option<String>,
+    }
+
+    pub(super) struct TelegramPoll {
+        question: String,
+        options: Vec<PollOption>,
+    }
+
+    pub(super) struct PollOption {
+        voter_count: u64,
+        text: String,
+    }
+
+    /// A list of tasks.
+    pub(super) struct Checklist {
+        title: String,
+        tasks: Vec<ChecklistTask>,
+    }
+
+    pub(super) struct ChecklistTask {
+        text: String,
+        /// Completion time in seconds since 1970; 0 for an open task.
+        completion_date: i64,
+    }
+
+    /// A game or an invoice.
+    pub(super) struct Offer {
+        title: String,
+        description: String,
+    }
+
+    pub(super) struct Dice {
+        emoji: String,
+        value: i64,
+    }
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct TelegramUpdate {
-    pub(super) update_id: i64,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) message: Option<TelegramMessage>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) edited_message: Option<TelegramMessage>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) callback_query: Option<CallbackQuery>,
-}
-
-/// An update that came in a batch.
+/// An undecoded update of a batch.
 pub(super) type RawUpdate = Box<RawValue>;
 
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct TelegramUser {
-    pub(super) id: i64,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) is_bot: bool,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) first_name: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) last_name: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) username: Option<String>,
-    /// The language of the person's app.
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) language_code: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) can_read_all_group_messages: bool,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Chat {
-    pub(super) id: i64,
-    #[serde(default, rename = "type", deserialize_with = "lenient")]
-    pub(super) kind: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) title: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct CallbackQuery {
-    pub(super) id: String,
-    pub(super) from: TelegramUser,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) message: Option<TelegramMessage>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) data: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct TelegramMessage {
-    pub(super) message_id: i64,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) message_thread_id: Option<i64>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) is_topic_message: bool,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) is_automatic_forward: bool,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) from: Option<TelegramUser>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) sender_chat: Option<Chat>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) forward_origin: Option<MessageOrigin>,
-    pub(super) chat: Chat,
-    /// Seconds since 1970; 0 for a message that can no longer be read.
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) date: i64,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) edit_date: Option<i64>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) reply_to_message: Option<Box<TelegramMessage>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) external_reply: Option<Box<ExternalReply>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) quote: Option<TextQuote>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) forum_topic_created: Option<Present>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) media_group_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) migrate_to_chat_id: Option<i64>,
-
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) text: Option<String>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) entities: Vec<Entity>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) caption: Option<String>,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) caption_entities: Vec<Entity>,
-    #[serde(flatten)]
-    pub(super) content: TelegramContent,
-}
-
-/// Content of a message besides its text.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct TelegramContent {
-    #[serde(default, deserialize_with = "each")]
-    pub(super) photo: Vec<Media>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) document: Option<Media>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) animation: Option<Media>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) audio: Option<Media>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) voice: Option<Media>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) video: Option<Media>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) video_note: Option<Media>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) sticker: Option<Media>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) location: Option<TelegramLocation>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) venue: Option<Venue>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) contact: Option<Contact>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) poll: Option<TelegramPoll>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) dice: Option<Dice>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) checklist: Option<Checklist>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) game: Option<Offer>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) invoice: Option<Offer>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) story: Option<Present>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) paid_media: Option<Present>,
-}
-
-/// Source of a message that was passed on or is answered across chats. It names a user only where that one does not
-/// hide.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct MessageOrigin {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) sender_user: Option<TelegramUser>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) sender_user_name: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) sender_chat: Option<Chat>,
-    /// The channel of a channel's post.
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) chat: Option<Chat>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) author_signature: Option<String>,
-    /// Seconds since 1970.
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) date: i64,
-}
-
-/// The part of an answered message that the sender marked.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct TextQuote {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) text: String,
-}
-
-/// A message of another chat that is answered: its source and its media. Telegram gives none of its text but the quote.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct ExternalReply {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) origin: MessageOrigin,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) chat: Option<Chat>,
-    #[serde(flatten)]
-    pub(super) content: TelegramContent,
-}
-
-/// Something whose presence is all that matters.
-#[derive(Debug, Deserialize)]
-pub(super) struct Present {}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Entity {
-    #[serde(default, rename = "type", deserialize_with = "lenient")]
-    pub(super) kind: String,
-    pub(super) offset: usize,
-    pub(super) length: usize,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) user: Option<TelegramUser>,
-}
-
-/// A file of any kind.
-#[derive(Debug, Deserialize)]
-pub(super) struct Media {
-    pub(super) file_id: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) file_unique_id: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) file_name: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) mime_type: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) file_size: Option<u64>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) width: u32,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) height: u32,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) emoji: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) is_animated: bool,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) is_video: bool,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct TelegramLocation {
-    pub(super) latitude: f64,
-    pub(super) longitude: f64,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Venue {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) title: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) address: String,
-    pub(super) location: TelegramLocation,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Contact {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) phone_number: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) first_name: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) last_name: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct TelegramPoll {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) question: String,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) options: Vec<PollOption>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct PollOption {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) voter_count: u64,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) text: String,
-}
-
-/// A list of tasks.
-#[derive(Debug, Deserialize)]
-pub(super) struct Checklist {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) title: String,
-    #[serde(default, deserialize_with = "each")]
-    pub(super) tasks: Vec<ChecklistTask>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct ChecklistTask {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) text: String,
-    /// When it was done, in seconds since 1970; 0 for an open one.
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) completion_date: i64,
-}
-
-/// A game or an invoice.
-#[derive(Debug, Deserialize)]
-pub(super) struct Offer {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) title: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) description: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Dice {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) emoji: String,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) value: i64,
-}
-
 impl TelegramUser {
-    /// Returns the name that people see.
+    /// Returns the display name.
     pub(super) fn full_name(&self) -> String {
         full_name(&self.first_name, self.last_name.as_deref())
     }
 }
 
-/// Puts the parts of a name together.
+/// Joins the parts of a name.
 pub(super) fn full_name(first: &str, last: Option<&str>) -> String {
     format!("{first} {}", last.unwrap_or_default()).trim().to_owned()
 }
 
 impl TelegramMessage {
-    /// Returns the topic. Plain replies carry a thread id too: only the flag makes it a topic.
+    /// Returns the topic. Plain replies also have a thread id; only the flag marks it as a topic.
     pub(super) fn topic(&self) -> Option<i64> {
         self.message_thread_id.filter(|_| self.is_topic_message)
     }
 
-    /// Returns the message that this one answers. In a topic Telegram names the message that opened it
-    /// where nothing is answered.
+    /// Returns the message that this one replies to. Ignores the message that opened the topic: Telegram sends it for
+    /// each topic message that is not a reply.
     pub(super) fn answered(&self) -> Option<&TelegramMessage> {
         self.reply_to_message.as_deref().filter(|answered| {
             answered.forum_topic_created.is_none() && Some(answered.message_id) != self.topic()

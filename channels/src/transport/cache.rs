@@ -1,4 +1,4 @@
-//! Bounded cache: the entry that was used least recently makes room for a new one.
+//! Bounded cache that evicts the least recently used entry.
 
 use hashlink::LruCache;
 use std::{
@@ -7,14 +7,16 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Cache with a maximum number of entries.
-pub(crate) struct Cache<K, V>(Mutex<LruCache<K, V>>);
+/// Cache with at most `MAX` entries.
+pub(crate) struct Cache<K, V, const MAX: usize>(Mutex<LruCache<K, V>>);
 
-impl<K: Eq + Hash, V> Cache<K, V> {
-    pub(crate) fn new(max_entries: usize) -> Self {
-        Self(Mutex::new(LruCache::new(max_entries)))
+impl<K: Eq + Hash, V, const MAX: usize> Default for Cache<K, V, MAX> {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(MAX)))
     }
+}
 
+impl<K: Eq + Hash, V, const MAX: usize> Cache<K, V, MAX> {
     /// Returns the value of a key.
     pub(crate) fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<V>
     where
@@ -24,17 +26,17 @@ impl<K: Eq + Hash, V> Cache<K, V> {
         self.lock().get(key).cloned()
     }
 
-    /// Puts a value in place of the one before.
+    /// Sets the value of a key.
     pub(crate) fn put(&self, key: K, value: V) {
         self.lock().insert(key, value);
     }
 
-    /// Changes the value of a key, which is made if it is not there.
+    /// Changes the value of a key, which is created if it is missing.
     pub(crate) fn change<T>(&self, key: K, make: impl FnOnce() -> V, change: impl FnOnce(&mut V) -> T) -> T {
         change(self.lock().entry(key).or_insert_with(make))
     }
 
-    /// Looks at the value of a key, or changes it, if it is there.
+    /// Reads or changes the value of a key, if it exists.
     pub(crate) fn with<Q, T>(&self, key: &Q, work: impl FnOnce(&mut V) -> T) -> Option<T>
     where
         Q: Eq + Hash + ?Sized,
@@ -53,8 +55,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_used_last_is_remembered_and_no_more() {
-        let cache = Cache::new(100);
+    fn the_least_recently_used_entry_is_evicted() {
+        let cache = Cache::<_, _, 100>::default();
         for n in 0..1000 {
             cache.put(n.to_string(), n);
             cache.put("again".to_owned(), -1);

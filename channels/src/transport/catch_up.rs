@@ -1,19 +1,19 @@
-//! Reads the messages sent while the bot was not listening, chat by chat, on platforms that do not repeat events. An
-//! event that was kept before is recognised by its key.
+//! Reads messages sent while the bot was not listening, chat by chat, on platforms that do not redeliver events. An
+//! event that is already stored is recognised by its key.
 
 use super::{CallError, error::ErrorCase};
 use crate::{AcceptError, BoxFuture, ReplyStoreError, recovery::Backoff, recovery::Recovery};
 use std::{future::pending, time::Duration};
 use tokio::time::sleep;
 
-/// Maximum delay where the platform asks for one.
+/// Maximum time to wait when the platform asks to wait.
 const MAX_RATE_LIMIT_DELAY: Duration = Duration::from_secs(90);
-/// Number of unreadable chats in a row after which the platform is left alone for a while.
+/// Number of consecutive unreadable chats that ends a round.
 const MAX_FAILED_CHATS: usize = 3;
 /// Maximum delay between two rounds of reading.
 const MAX_ROUND_DELAY: Duration = Duration::from_secs(600);
 
-/// Reading of missed messages, beside a connection: round after round until all were read.
+/// Reads missed messages concurrently with a connection, round after round until all were read.
 #[derive(Default)]
 pub(crate) struct CatchUp<'a> {
     running: Option<BoxFuture<'a, (bool, Backoff)>>,
@@ -24,8 +24,8 @@ pub(crate) struct CatchUp<'a> {
 }
 
 impl<'a> CatchUp<'a> {
-    /// Begins a round; while one runs, that one does not count as complete. Begins after `delay`, which grows with the
-    /// rounds, or as soon as the platform answers again. `read` gets the number of the round, from 0.
+    /// Begins a round after `delay`, which grows with the rounds, or as soon as the platform recovers. While a round
+    /// runs, it only marks that round as incomplete. `read` gets the number of the round, from 0.
     pub(crate) fn begin<F>(&mut self, delay: Duration, platform: &Recovery, read: impl FnOnce(u32) -> F)
     where
         F: Future<Output = bool> + Send + 'a,
@@ -47,7 +47,8 @@ impl<'a> CatchUp<'a> {
         }));
     }
 
-    /// Returns whether all was read, once the round is over; never while none runs. If not, the caller begins another.
+    /// Waits for the end of the round, and returns whether all was read. If not, the caller begins another. Never
+    /// returns while no round runs.
     ///
     /// # Cancel safety
     /// The next call continues the round.
@@ -64,21 +65,21 @@ impl<'a> CatchUp<'a> {
     }
 }
 
-/// Why an event was not kept: it has to come again.
+/// Reason why an event was not stored. It must be delivered again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum IntakeError<C: ErrorCase> {
     #[error(transparent)]
     NotAccepted(#[from] AcceptError),
-    #[error("what it needs could not be looked up: {0}")]
+    #[error("a look-up failed: {0}")]
     Lookup(#[from] CallError<C>),
-    #[error("the conversations cannot be read: {0}")]
+    #[error("failed to read the conversations: {0}")]
     Store(#[from] ReplyStoreError),
-    #[error("the bot does not know yet who it is")]
+    #[error("the bot's identity is not known yet")]
     Early,
 }
 
-/// Reads each chat; after the first round in any order, so that chats which always fail keep none from being read.
-/// Returns whether all was read that may be: if not, it is to be read again later.
+/// Reads each chat. After the first round the order is random, so that chats which always fail do not prevent others
+/// from being read. Returns whether everything readable was read; if not, it has to be read again later.
 pub(crate) async fn read_missed<C, F>(
     mut chats: Vec<String>,
     round: u32,
@@ -125,7 +126,7 @@ mod tests {
     use std::sync::Mutex;
     use tokio::time::Instant;
 
-    /// Reads chats that fail like this, once each; returns which were read and whether that was all.
+    /// Reads chats with these outcomes, once each. Returns the chats that were read, and whether everything was read.
     async fn read(outcomes: Vec<Option<IntakeError<NoCase>>>) -> (Vec<String>, bool) {
         let chats = (0..outcomes.len()).map(|chat| chat.to_string()).collect();
         let (read, left) = (Mutex::new(Vec::new()), Mutex::new(outcomes));
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_fails_for_now_is_read_later_and_what_may_not_be_read_is_left() {
+    async fn temporary_failures_are_read_again_and_unreadable_chats_are_skipped() {
         let lookup = |error| Some(IntakeError::Lookup(error));
         let check = async |outcomes, read_chats: &[&str], complete| {
             assert_eq!(
@@ -161,24 +162,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rounds_come_one_at_a_time_and_ever_less_often() {
+    async fn rounds_run_one_at_a_time_and_ever_less_often() {
         let (begun, mut catch_up, platform) = (Instant::now(), CatchUp::default(), Recovery::default());
         let mut times = Vec::new();
         for _ in 0..7 {
             catch_up.begin(Duration::from_secs(30), &platform, |_| async { true });
             catch_up.begin(Duration::ZERO, &platform, |_| async { true });
-            assert!(!catch_up.next().await, "one round at a time, and something happened meanwhile");
+            assert!(!catch_up.next().await, "another round was requested during this one");
             times.push(begun.elapsed().as_secs());
         }
         assert_eq!(
             times,
             [4, 8, 12, 16, 24, 40, 72],
-            "the pace of one that fails though the platform answers"
+            "the retry interval of a call that the platform answers with an error"
         );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_all_was_read_the_rounds_are_counted_anew() {
+    async fn rounds_are_counted_from_zero_after_a_complete_one() {
         let (mut catch_up, platform) = (CatchUp::default(), Recovery::default());
         for (expected, complete) in [(0, false), (1, true), (0, true)] {
             catch_up.begin(Duration::ZERO, &platform, |round| async move {

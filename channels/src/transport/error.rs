@@ -1,61 +1,63 @@
-//! Failure of a call to a platform, named by the caller's next step.
+//! Failure of a call to a platform. The variants correspond to the caller's next step.
 
 use crate::SendError;
 use pudu_net::{reqwest, retry};
 use std::{error::Error, fmt::Debug, time::Duration};
 
-/// Why a call failed. `C` holds the cases that are specific to one platform.
+/// Why a call failed. `C` contains the cases specific to one platform.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallError<C = NoCase> {
     /// Calls of this kind have to wait. Nothing was done.
     #[error("the platform asks to wait {0:?}")]
     Wait(Duration),
-    /// All calls of the account have to wait. Nothing was done.
+    /// All calls of the bot have to wait. Nothing was done.
     #[error("the platform asks to wait {0:?}")]
     WaitForAll(Duration),
-    /// The credentials are not valid now. Nothing was done.
+    /// The credentials are invalid. Nothing was done.
     #[error("the platform refuses the credentials: {0}")]
     Auth(String),
-    /// The access token is not good any more. Nothing was done.
+    /// The access token is no longer valid. Nothing was done.
     #[error("the access token is not valid: {0}")]
     StaleToken(String),
-    /// The message is not there, or cannot change any more: another has to take its place.
+    /// The message does not exist, or can no longer change: a new one has to replace it.
     #[error("{0}")]
     Gone(String),
-    /// Trying again does not help. Nothing was done.
+    /// Permanent failure. Nothing was done.
     #[error("{0}")]
     Refused(String),
-    /// No connection came about. Nothing was done.
+    /// No connection was established. Nothing was done.
     #[error("{0}")]
     Unconnected(String),
-    /// The call may have been done or not.
+    /// The call may or may not have succeeded.
     #[error("{0}")]
     Unknown(String),
     /// The file to send could not be read. Nothing was done.
     #[error("{0}")]
     File(String),
-    /// A case of this platform alone.
+    /// A case specific to this platform.
     #[error("{0}")]
     Special(C),
 }
 
-/// Cases of failure beside the general ones.
+/// Cases of failure besides the general ones.
 pub(crate) trait ErrorCase: Error + Clone {
     /// Returns the general error for callers that do not distinguish the case.
     fn general(self) -> CallError;
 
-    /// Returns whether the platform, or the way to it, fails.
-    fn is_outage(&self) -> bool;
+    /// Returns whether the platform, or the network to it, is failing.
+    fn is_outage(&self) -> bool {
+        false
+    }
 }
 
-/// The cases of one platform: every one but [`NoCase`], to which none has to be converted.
+/// The cases of one platform: any type except [`NoCase`], which needs no conversion.
 pub(crate) trait PlatformCase: ErrorCase {}
 
-/// No case beside the general ones.
+/// No cases besides the general ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoCase {}
 
-/// The wait where a platform does not say how long.
+/// Wait if a platform does not specify one.
 pub(crate) const DEFAULT_WAIT: Duration = Duration::from_secs(2);
 
 impl<C: ErrorCase> CallError<C> {
@@ -68,10 +70,10 @@ impl<C: ErrorCase> CallError<C> {
         }
     }
 
-    /// Returns whether the platform, or the way to it, fails.
+    /// Returns whether the platform, or the network to it, is failing.
     pub(crate) fn is_outage(&self) -> bool {
         match self {
-            // A fresh token was refused, too.
+            // For `StaleToken`, a fresh token was refused, too.
             Self::StaleToken(_) | Self::Unconnected(_) | Self::Unknown(_) => true,
             Self::Special(case) => case.is_outage(),
             _ => false,
@@ -96,13 +98,14 @@ impl<C: ErrorCase> CallError<C> {
         }
     }
 
-    /// Returns whether the same call may succeed later, without anything else being changed than the platform's state
-    /// or the credentials.
+    /// Returns whether the same call may succeed later without any other change, once the platform has recovered or the
+    /// credentials are valid.
     pub(crate) fn is_passing(&self) -> bool {
         self.wait().is_some() || matches!(self, Self::Auth(_)) || self.is_outage()
     }
 
-    /// Converts the error of a call that only prepared another, or whose effect is not visible: nothing was done.
+    /// Converts the error of a call that only prepared another one, or has no visible effect, to an error that means
+    /// that nothing was done.
     pub(crate) fn before(self) -> Self {
         match self {
             Self::Unknown(what) => Self::Unconnected(what),
@@ -118,17 +121,17 @@ impl<C: ErrorCase> CallError<C> {
         if unconnected { Self::Unconnected(text) } else { Self::Unknown(text) }
     }
 
-    /// Classifies an answer that is not the platform's own: something on the way made it, or cut it. `wait` is what
-    /// its headers say.
+    /// Classifies a response that is not the platform's own: an intermediary sent or truncated it. `wait` is the delay
+    /// requested by its headers.
     pub(crate) fn of_status(status: u16, wait: Option<Duration>) -> Self {
         match status {
             413 => Self::Refused("the request is too large".to_owned()),
             429 => Self::Wait(wait.unwrap_or(DEFAULT_WAIT)),
-            _ => Self::Unknown(format!("an answer that cannot be read (HTTP {status})")),
+            _ => Self::Unknown(format!("an unreadable response (HTTP {status})")),
         }
     }
 
-    /// Returns the meaning without this platform's cases.
+    /// Converts the platform's cases to general ones.
     fn general(self) -> CallError {
         match self {
             Self::Wait(after) => CallError::Wait(after),
@@ -153,10 +156,6 @@ impl ErrorCase for NoCase {
     fn general(self) -> CallError {
         match self {}
     }
-
-    fn is_outage(&self) -> bool {
-        match *self {}
-    }
 }
 
 impl<C: PlatformCase> From<CallError<C>> for CallError {
@@ -177,7 +176,7 @@ impl From<CallError> for SendError {
             CallError::Wait(after) | CallError::WaitForAll(after) => {
                 Self::Later { after: after.min(retry::MAX_RETRY_DELAY) }
             }
-            // New credentials may be given any day; the reply is still wanted then.
+            // New credentials may be configured at any time, and the reply is still wanted then.
             CallError::Auth(what)
             | CallError::StaleToken(what)
             | CallError::Unconnected(what)
@@ -192,7 +191,7 @@ impl From<CallError> for SendError {
 /// Describes an error of the HTTP client without the URL, which may contain secrets.
 pub(crate) fn describe(error: reqwest::Error) -> String {
     let error = error.without_url();
-    let text = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
+    let text = if error.is_timeout() { "the call timed out".to_owned() } else { error.to_string() };
     pudu_net::with_causes(text, &error)
 }
 
@@ -227,11 +226,12 @@ mod tests {
     impl PlatformCase for TestCase {}
 
     #[test]
-    fn a_case_of_one_platform_counts_as_its_general_meaning() {
+    fn a_platform_case_counts_as_its_general_error() {
         let second = Duration::from_secs(1);
         let later = SendError::Later { after: second };
         let cut = |what: &str| SendError::Unreachable(what.into());
-        // The error; whether it passes, is an outage, may be done, is refused; the error that the reply gets.
+        // The error; whether it is temporary, an outage, possibly done, a refusal; and the error of the
+        // reply.
         let cases: [(CallError<TestCase>, [bool; 4], SendError); 12] = [
             (CallError::Wait(second), [true, false, false, false], later.clone()),
             (CallError::WaitForAll(second), [true, false, false, false], later.clone()),
@@ -250,30 +250,30 @@ mod tests {
                 SendError::Refused("too old".into()),
             ),
         ];
-        for (error, expected, told) in cases {
+        for (error, expected, reply_error) in cases {
             let found = [error.is_passing(), error.is_outage(), error.may_be_done(), error.is_refused()];
             assert_eq!(found, expected, "{error:?}");
             assert!(!error.clone().before().may_be_done(), "{error:?}");
-            assert_eq!(SendError::from(error), told);
+            assert_eq!(SendError::from(error), reply_error);
         }
         let for_ever = CallError::<TestCase>::Wait(Duration::MAX);
         assert_eq!(SendError::from(for_ever), SendError::Later { after: retry::MAX_RETRY_DELAY });
     }
 
     #[test]
-    fn a_status_alone_tells_little() {
+    fn a_status_alone_is_classified_cautiously() {
         let nine = Duration::from_secs(9);
         let check =
             |status, wait, expected: CallError| assert_eq!(CallError::of_status(status, wait), expected);
         check(413, None, CallError::Refused("the request is too large".into()));
         check(429, None, CallError::Wait(DEFAULT_WAIT));
         check(429, Some(nine), CallError::Wait(nine));
-        check(502, Some(nine), CallError::Unknown("an answer that cannot be read (HTTP 502)".into()));
-        check(200, None, CallError::Unknown("an answer that cannot be read (HTTP 200)".into()));
+        check(502, Some(nine), CallError::Unknown("an unreadable response (HTTP 502)".into()));
+        check(200, None, CallError::Unknown("an unreadable response (HTTP 200)".into()));
     }
 
     #[tokio::test]
-    async fn an_exchange_that_reached_nobody_did_nothing() {
+    async fn an_exchange_without_a_connection_has_no_effect() {
         let client = pudu_net::client().unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,5 +1,5 @@
-//! One exchange with a platform over HTTP: the request is sent, the answer is read whole, and its outcome is noted for
-//! those who wait for the platform.
+//! One HTTP exchange with a platform: sends the request, reads the whole response, and records the outcome for callers
+//! that wait for the platform.
 
 use super::{CallError, error::ErrorCase};
 use crate::{lenient::from_bytes, recovery::Recovery};
@@ -12,25 +12,25 @@ use serde::de::DeserializeOwned;
 use std::time::{Duration, SystemTime};
 use url::Url;
 
-/// The HTTP client of one account, and whether the platform answers it.
+/// The HTTP client of one bot, and whether the platform answers it.
 #[derive(Clone)]
 pub(crate) struct AccountTransport {
     pub(crate) http: Client,
-    /// State of the calls that write: recovered when the platform takes messages again.
+    /// State of the calls that write: recovered when the platform accepts messages again.
     pub(crate) writes: Recovery,
     /// State of all calls: recovered when the platform answers again.
     pub(crate) reads: Recovery,
 }
 
-/// Effect of a call on the platform. A platform may answer reads while it refuses writes: callers that wait to write
-/// are woken by successful writes alone.
+/// Effect of a call on the platform. A platform may answer reads while it refuses writes, so callers that wait to write
+/// are woken only by successful writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallEffect {
     Reads,
     Writes,
 }
 
-/// Answer of a server, not judged yet.
+/// Response of a server, not classified yet.
 #[derive(Debug)]
 pub(crate) struct RawResponse {
     pub(crate) status: u16,
@@ -39,7 +39,7 @@ pub(crate) struct RawResponse {
 }
 
 impl CallEffect {
-    /// Returns the effect that a method announces.
+    /// Returns the effect implied by an HTTP method.
     pub(crate) fn from_method(method: &Method) -> Self {
         if *method == Method::GET { Self::Reads } else { Self::Writes }
     }
@@ -47,13 +47,13 @@ impl CallEffect {
 
 impl AccountTransport {
     /// # Errors
-    /// When the system's TLS roots cannot be loaded.
+    /// If the system's TLS roots cannot be loaded.
     pub(crate) fn new() -> Result<Self, String> {
         let http = pudu_net::client().map_err(super::error::describe)?;
         Ok(Self { http, writes: Recovery::default(), reads: Recovery::default() })
     }
 
-    /// Sends a request; `read` judges the answer, of at most `max_bytes`. The outcome is noted.
+    /// Sends a request. `read` classifies the response, of at most `max_bytes`. Records the outcome.
     pub(crate) async fn exchange<T, C: ErrorCase>(
         &self,
         effect: CallEffect,
@@ -70,7 +70,7 @@ impl AccountTransport {
         effect: CallEffect,
         outcome: Result<T, CallError<C>>,
     ) -> Result<T, CallError<C>> {
-        // A file that cannot be read makes no call.
+        // If the file cannot be read, no call is made.
         if matches!(outcome, Err(CallError::File(_))) {
             return outcome;
         }
@@ -83,7 +83,7 @@ impl AccountTransport {
     }
 }
 
-/// Sends a request; `read` judges the answer, of at most `max_bytes`.
+/// Sends a request. `read` classifies the response, of at most `max_bytes`.
 pub(crate) async fn exchange<T, C: ErrorCase>(
     request: RequestBuilder,
     max_bytes: usize,
@@ -92,44 +92,44 @@ pub(crate) async fn exchange<T, C: ErrorCase>(
     read(RawResponse::read(send(request).await?, max_bytes).await?)
 }
 
-/// Returns the URL of a path below a base, which may have a path of its own (a proxy).
+/// Returns the URL of a path below a base, which may itself have a path (a proxy).
 pub(crate) fn below(base: &Url, path: &str) -> String {
     format!("{}/{}", base.as_str().trim_end_matches('/'), path.trim_start_matches('/'))
 }
 
-/// Returns the URL of a path below a base. Each part of the path is escaped.
+/// Returns the URL of a path below a base. Escapes each segment of the path.
 pub(crate) fn below_escaped<'a>(base: &Url, path: impl IntoIterator<Item = &'a str>) -> Url {
     let mut url = base.clone();
-    // Only URLs without a host have no path, and no account has such a base.
+    // Only URLs without a host have no path, and no base URL is one.
     if let Ok(mut segments) = url.path_segments_mut() {
         segments.pop_if_empty().extend(path);
     }
     url
 }
 
-/// Sends a request, up to the headers of its answer.
+/// Sends a request and waits for the headers of the response.
 pub(crate) async fn send<C: ErrorCase>(request: RequestBuilder) -> Result<Response, CallError<C>> {
     pudu_net::send(request).await.map_err(CallError::of_client)
 }
 
 impl RawResponse {
-    /// Reads an answer of at most `max_bytes`. If it cannot be read, the call perhaps had its effect.
+    /// Reads a response of at most `max_bytes`. If it cannot be read, the call may have succeeded.
     pub(crate) async fn read<C: ErrorCase>(
         mut response: Response,
         max_bytes: usize,
     ) -> Result<Self, CallError<C>> {
         let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
-        let too_large = |_| CallError::Unknown("the answer is too large".to_owned());
+        let too_large = |_| CallError::Unknown("the response is too large".to_owned());
         let body = read_body(response, max_bytes, CallError::of_client, too_large).await?;
         Ok(Self { status, headers, body })
     }
 
-    /// Decodes the body; one that cannot be decoded is not the platform's own.
+    /// Decodes the body. If that fails, the response is not the platform's own.
     pub(crate) fn json<T: DeserializeOwned, C: ErrorCase>(&self) -> Result<T, CallError<C>> {
         from_bytes(&self.body).map_err(|_| self.unreadable())
     }
 
-    /// Returns the failure for the status alone.
+    /// Classifies the failure by the status alone.
     pub(crate) fn unreadable<C: ErrorCase>(&self) -> CallError<C> {
         CallError::of_status(self.status, self.wait())
     }
@@ -143,7 +143,7 @@ impl RawResponse {
         retry::after(&self.headers, SystemTime::now())
     }
 
-    /// Returns the time by the platform's clock.
+    /// Returns the platform's time.
     pub(crate) fn date(&self) -> Option<SystemTime> {
         httpdate::parse_http_date(self.header("date")?).ok()
     }

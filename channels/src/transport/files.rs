@@ -1,5 +1,4 @@
-//! File transfers: streamed from and to the disk, never more bytes than requested. An incomplete file leaves nothing
-//! behind.
+//! File transfers, streamed from and to disk, with a size limit. An incomplete download leaves no file behind.
 
 use super::{CallError, NoCase};
 use crate::{OutFile, SendError};
@@ -21,36 +20,36 @@ use tokio::{
 };
 use tokio_util::io::ReaderStream;
 
-/// A transfer slower than this is taken for dead.
+/// Minimum speed of a transfer, in bytes per second.
 const MIN_BYTES_PER_SECOND: u64 = 50_000;
 
-/// Returns how long the transfer of a file of at most `size` bytes may take.
+/// Returns the timeout for the transfer of a file of at most `size` bytes.
 pub(crate) fn transfer_timeout(size: u64) -> Duration {
     Duration::from_secs(30 + size / MIN_BYTES_PER_SECOND)
 }
 
-/// Fails for a size that is known to be too large.
+/// Fails if the size is known and too large.
 pub(crate) fn check_size(size: Option<u64>, limit: u64) -> Result<(), SendError> {
     if size.is_some_and(|size| size > limit) { Err(SendError::TooLarge { limit }) } else { Ok(()) }
 }
 
-/// Fetches a file to `to`, which does not exist yet.
+/// Downloads a file to `to`, which does not exist yet.
 pub(crate) async fn fetch(request: RequestBuilder, to: &Path, limit: u64) -> Result<u64, SendError> {
     save(begin_fetch(request, limit).await?, to, limit).await
 }
 
-/// Asks for a file of at most `limit` bytes.
+/// Requests a file of at most `limit` bytes.
 pub(crate) async fn begin_fetch(request: RequestBuilder, limit: u64) -> Result<Response, CallError> {
-    // Its size is that of the file.
+    // Without compression, the response has the size of the file.
     let request = request.header(header::ACCEPT_ENCODING, "identity").timeout(transfer_timeout(limit));
     pudu_net::send(request).await.map_err(CallError::of_client)
 }
 
-/// Writes the file that a server answers with to `to`, which does not exist yet.
+/// Writes the file in a response to `to`, which does not exist yet.
 pub(crate) async fn save(response: Response, to: &Path, limit: u64) -> Result<u64, SendError> {
     let status = response.status();
     if !status.is_success() {
-        let why = format!("the file cannot be fetched (HTTP {})", status.as_u16());
+        let why = format!("the file cannot be downloaded (HTTP {})", status.as_u16());
         let passing = status.is_server_error();
         return Err(if passing { SendError::Unreachable(why) } else { SendError::Refused(why) });
     }
@@ -59,7 +58,7 @@ pub(crate) async fn save(response: Response, to: &Path, limit: u64) -> Result<u6
     save_stream(response.bytes_stream(), to, limit, cut).await
 }
 
-/// Writes a stream to `to`. `cut` describes an error of the stream.
+/// Writes a stream to `to`. `cut` converts an error of the stream.
 async fn save_stream<E>(
     body: impl Stream<Item = Result<Bytes, E>>,
     to: &Path,
@@ -80,12 +79,12 @@ async fn save_stream<E>(
     Ok(size)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+#[expect(clippy::needless_pass_by_value, reason = "passed to map_err")]
 fn local(error: std::io::Error) -> SendError {
     SendError::File(error.to_string())
 }
 
-/// A file that is removed unless it is kept, also when its download is dropped.
+/// A file that is deleted unless it is kept, even if its download is cancelled.
 struct Unfinished(Option<PathBuf>);
 
 impl Unfinished {
@@ -105,16 +104,16 @@ impl Drop for Unfinished {
     }
 }
 
-/// A file that is read while it is sent.
+/// A file that is streamed while it is sent.
 pub(crate) struct OutgoingFile {
     pub(crate) body: Body,
     name: String,
     pub(crate) size: u64,
-    /// How many bytes have left.
+    /// Number of bytes sent so far.
     left: Arc<AtomicU64>,
 }
 
-/// How much of a file has left, while and after it is sent.
+/// How much of a file has been sent, during and after the upload.
 pub(crate) struct SentBytes {
     size: u64,
     left: Arc<AtomicU64>,
@@ -139,14 +138,14 @@ impl OutgoingFile {
         SentBytes { size: self.size, left: Arc::clone(&self.left) }
     }
 
-    /// Makes a part of a form.
+    /// Converts the file to a form part.
     pub(crate) fn part(self) -> Part {
         Part::stream_with_length(self.body, self.size).file_name(self.name)
     }
 }
 
 impl SentBytes {
-    /// Returns whether all bytes have left: before that nothing arrived.
+    /// Returns whether all bytes were sent. If not, the file did not arrive.
     pub(crate) fn are_all(&self) -> bool {
         self.left.load(Ordering::Relaxed) >= self.size
     }
@@ -158,7 +157,7 @@ mod tests {
     use futures_util::stream;
 
     #[tokio::test]
-    async fn a_file_comes_whole_or_not_at_all() {
+    async fn a_file_is_downloaded_completely_or_not_at_all() {
         let folder = tempfile::tempdir().unwrap();
         let chunk = |bytes: &'static [u8]| Ok::<_, &str>(Bytes::from_static(bytes));
         let cut = |why: &str| SendError::Unreachable(why.to_owned());
@@ -176,7 +175,7 @@ mod tests {
         let there = folder.path().join("0");
         assert!(
             save_stream(stream::iter([chunk(b"x")]), &there, 4, cut).await.is_err(),
-            "nothing is overwritten"
+            "no file is overwritten"
         );
         assert_eq!(std::fs::read(there).unwrap(), b"abcd");
     }

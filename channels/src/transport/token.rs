@@ -1,7 +1,7 @@
-//! Cache of an access token that a platform issues for a time.
+//! Cache of an access token with a limited lifetime.
 //!
-//! One caller asks for it, the others wait for the answer, be it a token or a failure. A token is renewed before its
-//! end; the old one is good until then, should the platform not answer.
+//! One caller requests the token, and the others wait for the result, whether a token or a failure. A token is renewed
+//! before its expiry. If the renewal fails, the old token is used until it expires.
 
 use super::{CallError, error::ErrorCase};
 use pudu_net::scrub;
@@ -9,29 +9,29 @@ use secrecy::{ExposeSecret, SecretString};
 use std::time::Duration;
 use tokio::{sync::Mutex, time::Instant};
 
-/// Maximum time that a token is believed to be good.
+/// Maximum assumed lifetime of a token.
 const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3600);
-/// Delay before another renewal after one that failed.
+/// Delay before another renewal after a failed one.
 const RENEWAL_RETRY: Duration = Duration::from_secs(30);
 
 /// A token as the platform issued it.
 pub(crate) struct IssuedToken {
     pub(crate) text: SecretString,
-    /// How long it is good.
+    /// How long the token is valid.
     pub(crate) lifetime: Duration,
 }
 
-/// The token of one account.
+/// The token of one bot.
 pub(crate) struct TokenCache<C> {
-    /// How long before its end a token is renewed, at most a quarter of its lifetime.
+    /// How long before its expiry a token is renewed, at most a quarter of its lifetime.
     renewal: Duration,
-    // Held while the platform is asked: a waiting caller gets that answer.
+    // Locked during a request, so that waiting callers get its result.
     state: Mutex<TokenState<C>>,
 }
 
 struct TokenState<C> {
     token: Option<CachedToken>,
-    /// The last failure to get one, and when it was.
+    /// The last failure to get a token, with its time.
     failed: Option<(Instant, CallError<C>)>,
 }
 
@@ -47,7 +47,7 @@ impl<C: ErrorCase> TokenCache<C> {
         Self { renewal, state: Mutex::new(TokenState { token: None, failed: None }) }
     }
 
-    /// Returns a token; `issue` asks the platform for one if need be, which changes nothing there.
+    /// Returns a token. Runs `issue` to request one if needed, which changes nothing on the platform.
     pub(crate) async fn get(
         &self,
         issue: impl Future<Output = Result<IssuedToken, CallError<C>>>,
@@ -57,7 +57,7 @@ impl<C: ErrorCase> TokenCache<C> {
         if let Some(token) = state.token.as_ref().filter(|token| Instant::now() < token.renew) {
             return Ok(token.text.clone());
         }
-        // Another caller has tried meanwhile, in vain.
+        // Another caller failed while this one waited.
         if let Some((_, error)) = state.failed.as_ref().filter(|(at, _)| *at > asked) {
             return Err(error.clone());
         }
@@ -84,7 +84,7 @@ impl<C: ErrorCase> TokenCache<C> {
         }
     }
 
-    /// Makes a call with a token; once more with a new one if that is not good any more.
+    /// Makes a call with a token. Repeats it with a new token if the old one is no longer valid.
     pub(crate) async fn call<T, I, F>(
         &self,
         issue: impl Fn() -> I,
@@ -111,7 +111,7 @@ impl<C: ErrorCase> TokenCache<C> {
         CachedToken { text, ends: now + lifetime, renew }
     }
 
-    /// Drops a token that is not taken, unless another has replaced it already.
+    /// Drops a rejected token, unless another one has already replaced it.
     async fn forget(&self, bad: &SecretString) {
         let mut state = self.state.lock().await;
         if state.token.as_ref().is_some_and(|token| token.text.expose_secret() == bad.expose_secret()) {
@@ -133,19 +133,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_token_is_asked_for_once_and_renewed_before_its_end() {
+    async fn a_token_is_requested_once_and_renewed_before_it_expires() {
         let cache = TokenCache::new(Duration::from_secs(300));
         let get = async |answer: Result<IssuedToken, CallError>| {
             cache.get(async { answer }).await.map(|token| token.expose_secret().to_owned())
         };
         let cut = || Err(CallError::Unknown("cut".into()));
         let nothing_done = Err(CallError::Unconnected("cut".into()));
-        assert_eq!(get(cut()).await, nothing_done, "asking for a token does nothing");
+        assert_eq!(get(cut()).await, nothing_done, "requesting a token changes nothing");
         let both = tokio::join!(get(issued("a")), get(issued("b")));
         assert_eq!(both, (Ok("a".into()), Ok("a".into())));
         advance(HOUR - Duration::from_secs(299)).await;
-        assert_eq!(get(cut()).await, Ok("a".into()), "it is good until its end");
-        assert_eq!(get(issued("b")).await, Ok("a".into()), "the renewal is not tried again at once");
+        assert_eq!(get(cut()).await, Ok("a".into()), "the old token is used until it expires");
+        assert_eq!(get(issued("b")).await, Ok("a".into()), "the renewal is not repeated immediately");
         advance(RENEWAL_RETRY).await;
         assert_eq!(get(Err(CallError::Auth("no".into()))).await, Err(CallError::Auth("no".into())));
         assert_eq!(get(issued("c")).await, Ok("c".into()));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_that_is_not_taken_is_dropped_unless_it_was_replaced() {
+    async fn a_rejected_token_is_dropped_unless_it_was_replaced() {
         let cache = TokenCache::new(Duration::from_secs(300));
         let get = async |text: &'static str| cache.get(async { issued(text) }).await.unwrap();
         let first = get("a").await;
@@ -164,23 +164,23 @@ mod tests {
         assert_eq!(get("c").await.expose_secret(), "b");
     }
 
-    /// A caller does not wait for the failures of all callers before it.
+    /// A caller does not wait for the failures of all earlier callers.
     #[tokio::test(start_paused = true)]
-    async fn whoever_waits_for_the_token_shares_its_failure() {
+    async fn waiting_callers_share_a_failed_request() {
         let cache = TokenCache::<NoCase>::new(Duration::from_secs(300));
-        let begun = Instant::now();
+        let start = Instant::now();
         let hangs = || async {
             tokio::time::sleep(Duration::from_secs(6)).await;
-            Err(CallError::Unknown("no answer in time".into()))
+            Err(CallError::Unknown("the call timed out".into()))
         };
         let all = futures_util::future::join_all((0..100).map(|_| cache.get(hangs()))).await;
         assert!(all.iter().all(|one| matches!(one, Err(CallError::Unconnected(_)))));
-        assert_eq!(begun.elapsed(), Duration::from_secs(6));
-        assert!(cache.get(async { issued("a") }).await.is_ok(), "the next one asks again");
+        assert_eq!(start.elapsed(), Duration::from_secs(6));
+        assert!(cache.get(async { issued("a") }).await.is_ok(), "the next caller requests a token again");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lifetime_beyond_all_reason_is_a_day() {
+    async fn an_excessive_lifetime_is_limited_to_a_day() {
         let cache = TokenCache::<NoCase>::new(Duration::from_secs(300));
         let issue = |text: &'static str| async move {
             Ok(IssuedToken { text: text.into(), lifetime: Duration::MAX })

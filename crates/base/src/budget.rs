@@ -1,26 +1,26 @@
-//! Budgets: whose spending is bounded, for how long, and which one is used up.
+//! Budgets: their scopes and periods, and the report of an exhausted one.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The one whose spending a budget bounds.
+/// Scope of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetScope {
     /// One run.
     Run,
-    /// The user that runs work for.
+    /// One user.
     Person,
-    /// The room in which they are asked.
+    /// One group chat.
     Room,
-    /// The account by which they came.
+    /// One bot.
     Account,
     /// All runs together.
     Everybody,
 }
 
 impl BudgetScope {
-    /// Returns the word for it in tables and in the API.
+    /// Returns its name in tables and in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -33,18 +33,18 @@ impl BudgetScope {
     }
 }
 
-/// Period of a budget. It begins again at 00:00 UTC.
+/// Period of a budget. Periods begin at 00:00 UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetPeriod {
     /// A day.
     Day,
-    /// A month of the calendar.
+    /// A calendar month.
     Month,
 }
 
 impl BudgetPeriod {
-    /// Returns the word for it in tables and in the API.
+    /// Returns its name in tables and in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -54,42 +54,42 @@ impl BudgetPeriod {
     }
 }
 
-/// A budget that refused a call: it is used up, or the remaining part does not suffice, or calls under way may use it
-/// up. Its words are the English ones of the API and the logs.
+/// A budget that refused a call: it is used up, too small for the call, or reserved by answers in progress. `Display`
+/// gives the English text of the API and the logs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedBudget {
-    /// Whose it is.
+    /// The scope.
     pub scope: BudgetScope,
-    /// How long it lasts; that of a run ends with the run.
+    /// The period. The budget of a run has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<BudgetPeriod>,
-    /// When it begins again, in milliseconds since 1970.
+    /// When it resets, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opens: Option<i64>,
-    /// Whether something is left that calls under way may spend: asking in some minutes helps.
+    /// Whether answers in progress have reserved the remaining amount. A new attempt in a few minutes may succeed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub busy: bool,
-    /// The figures, where it is not used up and yet does not suffice.
+    /// The figures, if something is left but not enough for the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<ShortBudget>,
 }
 
-/// The figures of a budget that does not suffice for a call: tokens, or millionths of its currency.
+/// The figures of a budget that is too small for a call: in tokens, or in millionths of its currency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShortBudget {
     /// The remaining amount.
     pub left: i64,
     /// The whole amount.
     pub limit: i64,
-    /// Needed for the prompt and the shortest reply that is worth a call.
+    /// The amount needed for the prompt and the shortest useful reply.
     pub needs: i64,
-    /// The currency's code; none where tokens are counted.
+    /// The currency's code; `None` if the amounts are tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
 }
 
 impl ShortBudget {
-    /// Returns whether the call would not fit if nothing were spent: to wait does not help.
+    /// Returns whether the call exceeds even the unspent budget, so that waiting does not help.
     #[must_use]
     pub fn is_too_small(&self) -> bool {
         self.needs > self.limit
@@ -103,7 +103,7 @@ impl ShortBudget {
     }
 }
 
-/// Returns an amount of money, in millionths, as far as its digits matter.
+/// Formats an amount of money, in millionths. Smaller amounts get more decimals.
 #[must_use]
 pub fn money(currency: &str, micros: i64) -> String {
     match micros {
@@ -118,48 +118,59 @@ pub fn money(currency: &str, micros: i64) -> String {
 }
 
 impl UsedBudget {
-    /// Returns that of a run.
+    /// Returns the exhausted budget of a run.
     #[must_use]
     pub fn of_run() -> Self {
         Self { scope: BudgetScope::Run, period: None, opens: None, busy: false, short: None }
     }
 }
 
+/// Returns the period of a limit, as a suffix to the amount.
+fn per(scope: BudgetScope, period: Option<BudgetPeriod>) -> &'static str {
+    match (scope, period) {
+        (BudgetScope::Run, _) => "",
+        (_, Some(BudgetPeriod::Month)) => " per month",
+        (_, Some(BudgetPeriod::Day) | None) => " per day",
+    }
+}
+
 impl fmt::Display for UsedBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whose = match self.scope {
+        let subject = match self.scope {
             BudgetScope::Run => "The budget of this run",
             BudgetScope::Person => "Your budget",
             BudgetScope::Room => "The budget of this room",
-            BudgetScope::Account => "The budget of this bot account",
-            BudgetScope::Everybody => "The budget of everybody together",
+            BudgetScope::Account => "The budget of this bot",
+            BudgetScope::Everybody => "The shared budget of all users",
         };
         if self.busy {
-            let left = "is not used up, but calls under way may spend the rest";
-            return write!(f, "{whose} {left}. Please try again in some minutes.");
+            let left = "is not used up, but other answers in progress may spend the rest";
+            return write!(f, "{subject} {left}. Try again in a few minutes.");
         }
         let (period, opens) = match (self.scope, self.period) {
             (BudgetScope::Run, _) => ("", ""),
-            (_, Some(BudgetPeriod::Month)) => {
-                (" for this month", " It opens again on the first, at 00:00 UTC.")
-            }
-            (_, Some(BudgetPeriod::Day) | None) => (" for today", " It opens again at 00:00 UTC."),
+            (_, Some(BudgetPeriod::Month)) => (" for this month", " It resets on the first, at 00:00 UTC."),
+            (_, Some(BudgetPeriod::Day) | None) => (" for today", " It resets at 00:00 UTC."),
         };
         match &self.short {
-            None => write!(f, "{whose}{period} is used up.{opens}"),
+            None => write!(f, "{subject}{period} is used up.{opens}"),
             Some(short) if short.is_too_small() => {
                 let (limit, needs) = (short.amount(short.limit), short.amount(short.needs));
-                let help = "To wait does not help: /new starts a shorter conversation, and your admin can \
-                            raise the limit";
-                let key = self.scope.as_str();
+                let help = "Waiting does not help: /new starts a shorter conversation, and your admin can raise \
+                            the limit";
+                let (key, per) = (self.scope.as_str(), per(self.scope, self.period));
+                let subject = if per.is_empty() { "The budget of each run" } else { subject };
                 write!(
                     f,
-                    "{whose}{period} is {limit} in all, and this answer needs about {needs}. {help} (`budgets.{key}`)."
+                    "{subject} is {limit}{per}, and this answer needs about {needs}. {help} (`budgets.{key}`)."
                 )
             }
             Some(short) => {
                 let (left, limit) = (short.amount(short.left), short.amount(short.limit));
-                write!(f, "{whose}{period} has {left} of {limit} left, too little for another answer.{opens}")
+                write!(
+                    f,
+                    "{subject}{period} has {left} of {limit} left, too little for another answer.{opens}"
+                )
             }
         }
     }

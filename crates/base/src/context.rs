@@ -1,26 +1,26 @@
-//! Parts of a thread that requests to models leave out, or have in other words: the thread keeps the messages, and this
-//! state records the ones that a model still sees. After a restart, the same state gives the same requests.
+//! Parts of a thread that requests to models omit or replace with a summary. The thread keeps all messages; this state
+//! records which ones a model still sees. After a restart, the same state gives the same requests.
 //!
-//! Deliberately absent: the time and the wording of an omission. Those are the harness's.
+//! Deliberately absent: when something is omitted, and the replacement text. The harness decides both.
 
 use crate::{CallId, MessageId, RunId};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// View that models have of a thread.
+/// How models see a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextState {
-    /// Tool results up to this message, itself included, are pointers.
+    /// Tool results up to and including this message are masked: replaced by pointers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub masked: Option<MessageId>,
-    /// Files in which masked results were kept when they were masked: sandbox paths.
+    /// Sandbox paths of the files with the full text of masked results.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub kept: IndexMap<MessageId, String>,
-    /// The beginning that is left out, if any is.
+    /// The omitted beginning, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction: Option<Arc<Compaction>>,
-    /// How many summaries the run of the newest one has made.
+    /// Number of summaries made by the run of the newest compaction.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub summaries: u32,
 }
@@ -30,61 +30,61 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// A thread's beginning as it is left out of requests, and the block in its place.
+/// A thread's beginning that requests omit, and the contents of the block that replaces it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
-    /// The run that left it out.
+    /// The run that omitted it.
     pub run: RunId,
-    /// The last message that is left out.
+    /// The last omitted message.
     pub through: MessageId,
-    /// People's messages among those left out that are shown all the same, in order: the request at work.
+    /// Omitted messages of people that the block still shows, in order: the current request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<MessageId>,
-    /// The newest summary, made by a model; none if there never was one.
+    /// The newest summary, made by a model; `None` if there never was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Whether something is left out that the summary does not cover.
+    /// Whether some omitted messages are not covered by the summary.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
-    /// Skills that were read: the paths of their instructions, the newest last.
+    /// Paths of the instructions of skills that were read, the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<String>,
-    /// Work that was given to sub-agents, oldest first.
+    /// Tasks delegated to sub-agents, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegations: Vec<Delegation>,
-    /// Tokens of a request before, as they were estimated.
+    /// Estimated tokens of a request before the compaction.
     pub before: u64,
-    /// Tokens of a request after it.
+    /// Estimated tokens of a request after it.
     pub after: u64,
 }
 
-/// A piece of work that was given to a sub-agent.
+/// A task delegated to a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delegation {
-    /// The call that gave it.
+    /// The call that delegated it.
     pub call: CallId,
-    /// The work, in a few words.
+    /// Short description of the task.
     pub task: String,
     /// The kind of sub-agent.
     pub agent: String,
-    /// How far it came.
+    /// Its progress.
     pub status: DelegationStatus,
-    /// How the report begins.
+    /// The beginning of the report.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub brief: String,
 }
 
-/// How far a piece of work came.
+/// Progress of a delegated task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DelegationStatus {
     /// It has no result yet.
     InProgress,
-    /// It was done.
+    /// It succeeded.
     Completed,
-    /// It was not done.
+    /// It failed.
     Failed,
-    /// It took too long.
+    /// It timed out.
     TimedOut,
     /// A person stopped it.
     Cancelled,
@@ -95,14 +95,14 @@ impl ContextState {
         *self == Self::default()
     }
 
-    /// Masks results. Those that are masked already stay so.
+    /// Masks results up to a message. Earlier ones stay masked.
     pub(crate) fn mask(&mut self, through: MessageId, kept: IndexMap<MessageId, String>) {
         self.masked = Some(through);
         self.kept.extend(kept);
     }
 
-    /// Leaves out a beginning. `gone` returns whether a message is left out with it: the place of its result is not
-    /// needed any more.
+    /// Omits the thread's beginning. `gone` returns whether a message belongs to the beginning; the file of its result
+    /// is then no longer recorded.
     pub(crate) fn compact(&mut self, compaction: Arc<Compaction>, gone: impl Fn(&MessageId) -> bool) {
         let last = self.compaction.as_ref();
         let same = last.is_some_and(|last| last.run == compaction.run);
@@ -113,7 +113,7 @@ impl ContextState {
         self.compaction = Some(compaction);
     }
 
-    /// Forgets a message that is taken out of the thread: a mark at it moves to the message before.
+    /// Forgets a message that is removed from the thread. A boundary at this message moves to the previous one.
     pub(crate) fn forget(&mut self, id: &MessageId, before: Option<&MessageId>) {
         self.kept.shift_remove(id);
         if self.masked.as_ref() == Some(id) {
@@ -130,7 +130,7 @@ impl ContextState {
         }
     }
 
-    /// Returns how many summaries a run has made.
+    /// Returns the number of summaries that a run has made.
     #[must_use]
     pub fn summaries_of(&self, run: &RunId) -> u32 {
         let same = self.compaction.as_ref().is_some_and(|compaction| compaction.run == *run);
@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_with_the_beginning_needs_no_file_any_more() {
+    fn omitted_results_no_longer_record_a_file() {
         let mut state = ThreadState::fold([human("1"), human("2"), mask("2", &["1", "2"])]);
         state.apply(compaction("a", "1", None, true));
         assert_eq!(state.context.kept.keys().map(MessageId::as_str).collect::<Vec<_>>(), ["2"]);
     }
 
     #[test]
-    fn what_reaches_up_to_a_message_that_is_taken_out_reaches_up_to_the_one_before() {
+    fn a_boundary_at_a_removed_message_moves_to_the_previous_one() {
         let updates = [human("1"), human("2"), mask("2", &[]), compaction("a", "2", None, true)];
         let mut state = ThreadState::fold(updates);
         state.apply(Update::Remove("2".into()));

@@ -1,6 +1,6 @@
-//! Fits texts into the limits of a model, and marks the omission. All lengths are in characters.
+//! Shortens texts to a limit, and marks the omission. All lengths are in characters.
 
-/// The part that stays of a text that is too long.
+/// Which part of a long text is kept, and its maximum length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Its beginning.
@@ -10,7 +10,7 @@ pub enum Cut {
 }
 
 impl Cut {
-    /// Returns how much stays at most.
+    /// Returns the maximum length of the kept part.
     #[must_use]
     pub fn most(self) -> usize {
         match self {
@@ -18,7 +18,7 @@ impl Cut {
         }
     }
 
-    /// Cuts a text. One that fits stays as it is.
+    /// Cuts a text that is too long. Other texts are returned unchanged.
     #[must_use]
     pub fn apply(self, text: String) -> String {
         let (head, tail) = match self {
@@ -28,17 +28,17 @@ impl Cut {
         let Some((first, middle, last)) = ends(&text, head, tail) else { return text };
         let left = middle.chars().count();
         match self {
-            Self::End(_) => format!("{first}\n[… {left} characters more …]"),
+            Self::End(_) => format!("{first}\n[… {left} more characters …]"),
             Self::Middle(_) => format!("{first}\n[… {left} characters left out …]\n{last}"),
         }
     }
 }
 
-/// Splits a text into its first `head` characters, the middle, and its last `tail` characters; `None` if nothing is
-/// between.
+/// Splits a text into its first `head` characters, the middle, and its last `tail` characters. Returns `None` if the
+/// middle is empty.
 #[must_use]
 pub fn ends(text: &str, head: usize, tail: usize) -> Option<(&str, &str, &str)> {
-    // No character is shorter than a byte.
+    // A character takes at least one byte.
     if text.len() <= head.saturating_add(tail) {
         return None;
     }
@@ -57,10 +57,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_count_characters_and_say_how_many() {
+    fn cuts_count_characters_and_state_how_many_are_missing() {
         let check = |cut: Cut, text: &str, expect: &str| assert_eq!(cut.apply(text.to_owned()), expect);
         check(Cut::End(5), "grüße", "grüße");
-        check(Cut::End(3), "grüße", "grü\n[… 2 characters more …]");
+        check(Cut::End(3), "grüße", "grü\n[… 2 more characters …]");
         check(Cut::Middle(5), "grüße", "grüße");
         check(Cut::Middle(4), "ägrüßeü", "äg\n[… 3 characters left out …]\neü");
         check(Cut::Middle(0), "abc", "\n[… 3 characters left out …]\n");

@@ -1,48 +1,48 @@
-//! Events of a run while it works.
+//! Live events of a run.
 
 use crate::{CallId, Decision, Finish, MessageId, Outcome, RetryReason, Seq, TaskStage, Todo, Update, Usage};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 
-/// An event of a run. Readers get these from a replay ring; information that must not be lost is
-/// in the thread log as well.
+/// An event of a run. Readers get these from a replay ring; information that must not be lost is in the thread log
+/// as well.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum RunEvent {
-    /// The model is being asked.
+    /// A model call begins.
     Thinking,
-    /// More of the assistant's own words.
+    /// More text of the assistant's answer.
     Text {
         /// The message that grows.
         message: MessageId,
         /// The new part of the text.
         delta: String,
     },
-    /// More of the model's thoughts, which chats never show.
+    /// More of the model's reasoning, which chats never show.
     Reasoning {
-        /// The message that they lead to.
+        /// The message that the reasoning belongs to.
         message: MessageId,
         /// The new part.
         delta: String,
     },
-    /// Changes of the thread are in its log. Never sent in this form: it contains parts that are never shown.
+    /// Changes were written to the thread's log. Never sent to clients in this form: it contains internal parts.
     #[serde(skip)]
     Committed {
-        /// The position of the thread's log behind them.
+        /// The position in the thread's log after them.
         seq: Seq,
         /// The changes.
         updates: Arc<[Update]>,
     },
-    /// The words so far of this message do not count: the call is made again.
+    /// Discards the text of this message so far, because the call is repeated.
     Retract {
         /// The message that starts over.
         message: MessageId,
     },
     /// The model failed and will be asked again.
     Retry {
-        /// Which try failed, from 1.
+        /// Number of the failed attempt, from 1.
         attempt: u32,
-        /// How long until the next.
+        /// Time until the next attempt.
         wait: Duration,
         /// Why.
         reason: RetryReason,
@@ -53,9 +53,19 @@ pub enum RunEvent {
         call: CallId,
         /// The tool's name.
         tool: String,
-        /// Why the model calls it, in its words for people; one clean line.
+        /// Purpose of the call, as the model describes it to people; one sanitised line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
+    },
+    /// A running tool reports its progress, in its own unit.
+    ToolProgress {
+        /// The call.
+        call: CallId,
+        /// The part that is done.
+        done: f64,
+        /// The whole, if it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        total: Option<f64>,
     },
     /// A tool ended.
     ToolEnded {
@@ -68,12 +78,12 @@ pub enum RunEvent {
     },
     /// The agent wrote its to-do list.
     Todos {
-        /// The list, whole.
+        /// The complete list.
         todos: Vec<Todo>,
     },
-    /// Files were made for people: sandbox paths.
+    /// Files are presented to people.
     Artifacts {
-        /// The paths.
+        /// Their sandbox paths.
         paths: Vec<String>,
     },
     /// A call waits for a person's approval.
@@ -83,17 +93,17 @@ pub enum RunEvent {
         call: CallId,
         /// Id of the question for the decision.
         key: String,
-        /// The action that waits for approval, in a line for people.
+        /// One-line description of the action, for people.
         #[serde(rename = "wish")]
         request: String,
-        /// The whole action, where the line leaves something out.
+        /// The complete action, if the line is shortened.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         whole: Option<Arc<str>>,
         /// Deadline of the decision, in milliseconds since 1970.
         #[serde(default)]
         deadline: i64,
     },
-    /// A person decided, or time ran out.
+    /// A person decided, or the deadline passed.
     #[serde(rename = "decided")]
     ApprovalDecided {
         /// The call.
@@ -101,12 +111,12 @@ pub enum RunEvent {
         /// The decision.
         decision: Decision,
     },
-    /// A sub-agent came so far.
+    /// A sub-agent reached a new stage.
     #[serde(rename = "task")]
     SubagentProgress {
         /// The call that it works for.
         call: CallId,
-        /// How far.
+        /// The stage.
         stage: TaskStage,
     },
     /// The cost of one model call.
@@ -117,18 +127,18 @@ pub enum RunEvent {
     },
     /// The conversation so far is being summarised.
     Summarizing,
-    /// Models see a summary in place of the conversation's beginning from now on.
+    /// A summary now replaces the conversation's beginning in requests to models.
     Summarized {
-        /// Tokens of a request before, as they were estimated.
+        /// Estimated tokens of a request before the summary.
         before: u64,
-        /// Tokens of a request after it.
+        /// Estimated tokens of a request after it.
         after: u64,
     },
-    /// The run is over. Always the last event.
+    /// The run ended. Always the last event.
     Ended {
-        /// How.
+        /// How it ended.
         outcome: Outcome,
-        /// Why the model's last words end where they do: an answer may be cut, and the run well all the same.
+        /// Why the model's last reply ended. The reply may be cut although the run succeeded.
         #[serde(default, skip_serializing_if = "Finish::is_complete")]
         finish: Finish,
     },

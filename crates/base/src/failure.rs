@@ -1,5 +1,5 @@
-//! Causes of failures and of new tries, for people. Callers word them in the person's language; the
-//! words here are the English ones of the API and the logs.
+//! Causes of failures and retries, for people. Callers translate them; `Display` gives the English text of the API and
+//! the logs.
 
 use crate::UsedBudget;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
@@ -11,9 +11,9 @@ use std::fmt;
 pub struct RunFailure {
     /// The kind of failure.
     pub class: FailureClass,
-    /// The failure and its remedy, in a sentence or two, without secrets.
+    /// The failure and its remedy, in one or two sentences without secrets.
     pub hint: String,
-    /// The cause, for those who word it themselves; older versions stored none, and newer ones others.
+    /// The cause, for callers that translate it. `None` if stored by an older version, or unknown to this one.
     #[serde(default, deserialize_with = "deserialize_known", skip_serializing_if = "Option::is_none")]
     pub cause: Option<FailureCause>,
 }
@@ -28,7 +28,7 @@ pub enum FailureClass {
     Auth,
     /// The account has no credit left.
     Quota,
-    /// The provider did not accept the request.
+    /// The provider rejected the request.
     Rejected,
     /// A budget is used up.
     Budget,
@@ -43,39 +43,39 @@ pub enum FailureCause {
     /// The model is overloaded or limits the rate.
     #[error("The model is busy ({detail}). Try again {}.", retry_time(*.minutes))]
     Busy {
-        /// The provider's words.
+        /// The provider's error message.
         detail: String,
-        /// How long it wants to be left alone, where that is longer than a moment.
+        /// Wait that the provider asks for, in minutes, if it is at least two.
         minutes: Option<u64>,
     },
     /// The model cannot be reached.
     #[error("The model cannot be reached ({0}). Try again in a moment.")]
     Unreachable(String),
-    /// The provider answered that it failed. The detail begins with the status.
+    /// The provider reported a failure of its own. The detail begins with the HTTP status.
     #[error("The model's provider failed ({0}). Try again in a moment.")]
     Failed(String),
-    /// The answer ended before its end. The log has the detail.
-    #[error("The connection to the model broke off. Try again in a moment.")]
+    /// The reply's stream broke off. The log has the details.
+    #[error("The connection to the model broke. Try again in a moment.")]
     Cut,
-    /// The model's answer cannot be read. It is quoted in no chat: it may be anything.
-    #[error("The model's answer could not be read. Try again.")]
+    /// The model's reply could not be parsed. It is never quoted in a chat, since it may contain anything.
+    #[error("I could not read the model's answer. Try again.")]
     Garbled,
     /// The provider refused the key.
-    #[error("The model's provider refused the key ({0}). Whoever runs this bot has to mend it.")]
+    #[error("The model's provider rejected the API key ({0}). Please contact your admin.")]
     Auth(String),
     /// The account has no credit.
-    #[error("The model's account has no credit left ({0}). Whoever runs this bot has to mend it.")]
+    #[error("The model's account has no credit left ({0}). Please contact your admin.")]
     Quota(String),
-    /// Nothing answers where the model is looked for.
+    /// There is no API at the configured URL.
     #[error(
-        "There is no model where I look for it ({0}). Whoever runs this bot has to mend the model's `base_url`, \
-         which often ends in /v1; `pudu doctor` looks at it."
+        "The model's address does not lead to an API ({0}). Please contact your admin: the model's `base_url` is \
+         wrong (it often ends in /v1). `pudu doctor` checks it."
     )]
     NoApi(String),
     /// The provider does not know the model.
     #[error(
-        "The model's provider does not know this model ({0}). /models lists those to choose from; whoever runs \
-         this bot has to mend its name."
+        "The model's provider does not know this model ({0}). /models lists the others. Please contact your admin: \
+         the model's name is wrong."
     )]
     UnknownModel(String),
     /// The conversation is longer than the model's context.
@@ -83,66 +83,64 @@ pub enum FailureCause {
     TooLong(String),
     /// The provider's content filter refused the request.
     #[error(
-        "The provider's content filter refused this. Say it in other words, or leave out what it may have taken \
-         offence at."
+        "The provider's content filter rejected this. Rephrase your request, or leave out the part that it may \
+         object to."
     )]
     Filtered,
-    /// The provider did not accept the request.
+    /// The provider rejected the request.
     #[error(
-        "The model's provider did not accept the request ({0}). Asking again does not help. Whoever runs this bot \
-         has to look at the model's settings."
+        "The model's provider rejected the request ({0}), and a new attempt would not help. Please contact your \
+         admin: the reason often lies in the model's settings."
     )]
     Rejected(String),
-    /// The model's answer had no words, also when it was asked again.
+    /// The model's reply had no text, even on a second attempt.
     #[error(
-        "The model said nothing, also when asked again. Try again, or choose another model with /models."
+        "The model gave no answer, even on a second attempt. Try again, or choose another model with /models."
     )]
     Silent,
-    /// The model's answer had images or other media and no words.
+    /// The model's reply had images or other media but no text.
     #[error(
-        "The model answered with an image or another file alone, and I cannot pass those on. Ask for words, or choose \
+        "The model answered only with an image or another file, and I cannot pass those on. Ask for text, or choose \
          another model with /models."
     )]
     OnlyMedia,
-    /// The model's thoughts took all that one answer may have.
+    /// The model's reasoning used up the maximum length of a reply.
     #[error(
-        "The model's thinking used the whole output budget of one answer, so nothing was left to say. Ask for less at \
-         once; whoever runs this bot may raise the model's `max_tokens` or let it think less."
+        "The model spent its whole answer on thinking. Ask for less at once. Your admin may raise the model's \
+         `max_tokens` or lower its thinking level."
     )]
     OnlyThought,
-    /// A budget is used up, or too little is left: no model is asked until it begins again.
+    /// A budget is used up, or too little is left. No model is called until it resets.
     #[error("{0}")]
     Budget(UsedBudget),
     /// No model is configured.
     #[error("No model is configured.")]
     NoModel,
     /// There is no agent of this name.
-    #[error("There is no agent `{0}`. /agent lists those there are.")]
+    #[error("There is no agent `{0}`. /agent lists the agents.")]
     UnknownAgent(String),
-    /// The agent's files cannot be understood.
-    #[error("The agent `{name}` cannot be used: {why}. /agent lists those there are.")]
+    /// The agent's files are invalid.
+    #[error("The agent `{name}` cannot be used: {why}. /agent lists the agents.")]
     BrokenAgent {
         /// Its name.
         name: String,
-        /// The cause, and the remedy.
+        /// The cause and the remedy.
         why: String,
     },
     /// The agent's files could not be read.
-    #[error("The agent could not be read just now. Whoever runs this bot finds the reason in the log.")]
+    #[error("I could not read the agent. Your admin finds the reason in the log.")]
     UnreadableAgent,
     /// The thread could not be read.
-    #[error("What was said before could not be read, so I cannot answer. Send it again later.")]
+    #[error("I could not read this conversation, so I cannot answer. Send your message again later.")]
     History,
-    /// The thread could not store the people's messages.
-    #[error(
-        "What you said could not be stored. Send it again; whoever runs this bot finds the reason in its log."
-    )]
+    /// The user's messages could not be stored in the thread.
+    #[error("I could not save your message. Send it again. Your admin finds the reason in the log.")]
     Unheard,
-    /// The thread could not store the results.
-    #[error("What was said could not be stored. Whoever runs this bot finds the reason in its log.")]
+    /// The results could not be stored in the thread.
+    #[error("I could not save this conversation. Your admin finds the reason in the log.")]
     Unstored,
-    /// The code broke down.
-    #[error("Something in me broke. Whoever runs this bot finds it in the log.")]
+    /// The code panicked.
+    #[error("I had an internal error. Your admin finds it in the log.")]
     Broken,
 }
 
@@ -187,7 +185,7 @@ impl From<FailureCause> for RunFailure {
     }
 }
 
-/// Why a model is asked again.
+/// Why a model call is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryReason {
@@ -195,15 +193,15 @@ pub enum RetryReason {
     Busy,
     /// Its provider limits the rate.
     RateLimited,
-    /// Its answer was broken.
+    /// Its reply could not be parsed, or broke off.
     Garbled,
     /// It cannot be reached.
     Unreachable,
-    /// Its provider answered that it failed.
+    /// Its provider reported a failure of its own.
     Failed,
-    /// It failed often and is left alone for a while.
+    /// It failed repeatedly and is not called for a while.
     Resting,
-    /// It failed for good, and another model is asked.
+    /// It failed permanently, and another model is called.
     FellBack,
 }
 
@@ -215,13 +213,13 @@ impl fmt::Display for RetryReason {
             Self::Garbled => "the model's answer was broken",
             Self::Unreachable => "the model cannot be reached",
             Self::Failed => "the model's provider failed",
-            Self::Resting => "the model failed often and rests",
-            Self::FellBack => "the model failed, and another one is asked",
+            Self::Resting => "the model failed repeatedly and is paused",
+            Self::FellBack => "the model failed, and another one is called",
         })
     }
 }
 
-/// Reads a stored value; one of a newer version is none.
+/// Reads a stored value. An unknown one, of a newer version, becomes `None`.
 pub(crate) fn deserialize_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     stored: D,
 ) -> Result<Option<T>, D::Error> {
@@ -233,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_provider_that_failed_and_a_connection_that_broke_off_were_reached() {
+    fn failed_providers_and_broken_connections_have_separate_texts() {
         use crate::ModelError;
         let said = |error: &ModelError| RunFailure::from(FailureCause::from(error)).hint;
         assert_eq!(
@@ -242,7 +240,7 @@ mod tests {
         );
         assert_eq!(
             said(&ModelError::Cut("error reading a body".into())),
-            "The connection to the model broke off. Try again in a moment."
+            "The connection to the model broke. Try again in a moment."
         );
     }
 
@@ -252,7 +250,7 @@ mod tests {
         let old = RunFailure { class: FailureClass::Quota, hint: "Top up.".into(), cause: None };
         assert_eq!(read(r#"{"class":"quota","hint":"Top up."}"#), old);
         let newer = r#"{"class":"quota","hint":"Top up.","cause":{"of_tomorrow":{"why":1}}}"#;
-        assert_eq!(read(newer), old, "its words are there");
+        assert_eq!(read(newer), old, "the text is kept");
         let busy = RunFailure::from(FailureCause::Busy { detail: "HTTP 429".into(), minutes: Some(3) });
         assert_eq!(busy.hint, "The model is busy (HTTP 429). Try again in 3 minutes.");
         let stored = r#"{"class":"unavailable","hint":"The model is busy (HTTP 429). Try again in 3 minutes.","cause":{"busy":{"detail":"HTTP 429","minutes":3}}}"#;

@@ -1,6 +1,6 @@
 //! Templates of prompts.
 
-/// Fills the places of a template in one pass: places inside an inserted part are not filled.
+/// Replaces the placeholders of a template in one pass. Placeholders inside inserted text are not replaced.
 #[must_use]
 pub fn fill(template: &str, parts: &[(&str, &str)]) -> String {
     let (mut filled, mut rest) = (String::new(), template);
@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_not_filled_in_once_more() {
+    fn inserted_text_is_not_filled_in_again() {
         let parts = [("{a}", "{b}{c}"), ("{b}", "{a}")];
         assert_eq!(fill("{a}|{b}|{c}|{a}", &parts), "{b}{c}|{a}|{c}|{b}{c}");
         assert_eq!(fill("", &parts), "");

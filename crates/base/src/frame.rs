@@ -1,11 +1,10 @@
-//! Markup that shows a model the author of each text: by the form of a message, which no text can write.
+//! Markup that shows a model the author of each text by the form of a message, which no text can imitate.
 //!
-//! A header precedes the words, from the first line, which is one JSON object, to the first empty line.
-//! If several people share a thread, each line of their words is quoted. So all content of a person, a name
-//! or a file is behind a sign that only pudu writes, however it is spelled. `prompt/messages.md` of the
-//! harness describes this to the model.
+//! A header precedes the text, from the first line, which is one JSON object, to the first empty line. If several
+//! people share a thread, each line of their text is quoted. So all content from a person, a name or a file follows a
+//! sequence of characters that only pudu writes. `prompt/messages.md` of the harness describes this to the model.
 //!
-//! Deliberately absent: the making of foreign text fit to read, which is [`foreign`]'s.
+//! Deliberately absent: sanitising foreign text, which [`foreign`] does.
 
 use crate::{Human, MemoryNote, Reminder, foreign, pointed};
 use serde::Serialize;
@@ -34,7 +33,7 @@ struct Speaker {
 }
 
 impl Human {
-    /// Makes a message of nothing but words.
+    /// Creates a message that has only a text.
     #[must_use]
     pub fn new(id: impl Into<crate::MessageId>, text: impl Into<String>) -> Self {
         Self {
@@ -51,14 +50,14 @@ impl Human {
         }
     }
 
-    /// Makes a message of nothing but an instruction.
+    /// Creates a message that has only an instruction.
     #[must_use]
     pub fn guiding(id: impl Into<crate::MessageId>, guide: impl Into<String>) -> Self {
         Self { guide: Some(guide.into()), ..Self::new(id, "") }
     }
 
-    /// Returns the text for the model: the author and the time, the files, the words, and below them the
-    /// content that they point at.
+    /// Returns the text for the model: the author and the time, the files, the message, and then the content that it
+    /// points at, the instruction and the recalled memory.
     #[must_use]
     pub fn to_model_text(&self) -> Cow<'_, str> {
         let Self { sender, at, notes, files, pointed, guide, recalled, .. } = self;
@@ -67,54 +66,54 @@ impl Human {
         if bare && pointed.is_empty() && guide.is_none() && recalled.is_none() {
             return if words == self.text { Cow::Borrowed(&self.text) } else { Cow::Owned(words) };
         }
-        let mut told = if bare { String::new() } else { self.head() };
+        let mut framed = if bare { String::new() } else { self.head() };
         if !bare && !words.is_empty() {
-            told.push_str("\n\n");
+            framed.push_str("\n\n");
         }
         match sender {
-            Some(_) => quote(&words, &mut told),
-            None => told.push_str(&words),
+            Some(_) => quote(&words, &mut framed),
+            None => framed.push_str(&words),
         }
         let pointed = (!pointed.is_empty()).then(|| pointed::render(pointed));
         let memory =
             |recalled: &MemoryNote| format!("<memory>\n{}\n</memory>", foreign::text(&recalled.text));
         let below = [pointed, guide.clone(), recalled.as_ref().map(memory)];
         for part in below.into_iter().flatten() {
-            told.push_str(if told.is_empty() { "" } else { "\n\n" });
-            told.push_str(&part);
+            framed.push_str(if framed.is_empty() { "" } else { "\n\n" });
+            framed.push_str(&part);
         }
-        Cow::Owned(told)
+        Cow::Owned(framed)
     }
 
-    /// Returns the header before the words. None of its lines is empty.
+    /// Returns the header. None of its lines is empty.
     fn head(&self) -> String {
         let line = |text: &String| foreign::line(text, MAX_NAME_CHARS);
         let from =
             self.sender.as_ref().map(|name| Speaker { name: line(name), id: self.person.as_ref().map(line) });
         let head = Head { from, at: self.at.as_ref().map(line) };
-        let mut told = serde_json::to_string(&head).unwrap_or_default();
+        let mut head = serde_json::to_string(&head).unwrap_or_default();
         for file in &self.files {
-            let _ = write!(told, "\n{}", file.describe());
+            let _ = write!(head, "\n{}", file.describe());
         }
         for note in &self.notes {
-            let _ = write!(told, "\n[{}]", foreign::line(note, MAX_NOTE_CHARS));
+            let _ = write!(head, "\n[{}]", foreign::line(note, MAX_NOTE_CHARS));
         }
-        told
+        head
     }
 }
 
 impl Reminder {
-    /// Returns the text for the model, in a mark that no foreign text can write.
+    /// Returns the text for the model, in a tag that foreign text cannot contain.
     #[must_use]
     pub fn to_model_text(&self) -> String {
         format!("<system-reminder>\n{}\n</system-reminder>", self.text)
     }
 }
 
-/// Puts a sign before each line of a text, whatever ends its lines.
-fn quote(words: &str, told: &mut String) {
+/// Appends a text with `> ` before each line, for every kind of line separator.
+fn quote(words: &str, out: &mut String) {
     for (at, line) in words.split(['\n', '\u{2028}', '\u{2029}']).enumerate() {
-        let _ = write!(told, "{}> {line}", if at == 0 { "" } else { "\n" });
+        let _ = write!(out, "{}> {line}", if at == 0 { "" } else { "\n" });
     }
 }
 
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_tells_who_says_it_and_nothing_in_it_does() {
+    fn the_form_of_a_message_shows_its_author_and_no_text_imitates_it() {
         let check = |human: &Human, expect: &str| assert_eq!(human.to_model_text(), expect);
         check(&Human::new("m", "hi"), "hi");
         let head = r#"{"from":{"name":"Ada","id":"U1"}}"#;
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn files_times_and_notes_stand_before_the_words_and_a_skill_behind_them() {
+    fn files_times_and_notes_precede_the_text_and_a_skill_follows_it() {
         let file = SharedFile { name: "a.csv".into(), path: "/x/a.csv".into(), size: 7, reading: None };
         let human = Human {
             at: Some("Sunday 2026-11-22 15:04 (Europe/Berlin)".into()),

@@ -1,24 +1,26 @@
-//! The goal of a thread: the aim of its runs until it is reached.
+//! The goal of a thread, which its runs pursue until it is reached.
 
 use crate::MessageId;
 use serde::{Deserialize, Serialize};
 
 /// Default maximum number of automatic continuations of a run after one request.
 const MAX_CONTINUATIONS: u32 = 8;
+/// Number of consecutive answers without progress after which a run is not continued.
+pub const MAX_STALLED: u32 = 2;
 
 /// A goal that a person set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Goal {
-    /// Its words.
+    /// The text.
     pub objective: String,
     /// When it was set, in milliseconds since 1970.
     pub since: i64,
-    /// Number of automatic continuations of runs since people spoke last.
+    /// Number of automatic continuations of runs since a person's last message.
     #[serde(default)]
     pub continuations: u32,
-    /// How often it may.
+    /// Maximum number of automatic continuations.
     pub max_continuations: u32,
-    /// How many answers in a row brought it no further.
+    /// Number of consecutive answers without progress.
     #[serde(default)]
     pub stalled: u32,
     /// The newest verdict.
@@ -26,18 +28,18 @@ pub struct Goal {
     pub verdict: Option<GoalVerdict>,
 }
 
-/// Whether an answer reached the goal.
+/// Verdict on whether an answer reached the goal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoalVerdict {
     /// The answer.
     pub answer: MessageId,
-    /// A digest of its words.
+    /// A digest of the answer's text.
     pub digest: String,
     /// State of the goal.
     pub standing: GoalStanding,
-    /// Why, in the evaluating model's words.
+    /// The evaluating model's reason.
     pub reason: String,
-    /// Why the run did not go on, if the goal is open.
+    /// Why the run was not continued, if the goal is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rest: Option<GoalRest>,
 }
@@ -48,7 +50,7 @@ pub struct GoalVerdict {
 pub enum GoalStanding {
     /// It is reached.
     Reached,
-    /// More work of the agent brings it nearer.
+    /// More work by the agent would make progress.
     NotYet,
     /// Nothing shows whether it is reached.
     NoEvidence,
@@ -56,37 +58,37 @@ pub enum GoalStanding {
     NeedsPerson,
     /// Something failed that the agent cannot fix.
     Failed,
-    /// It waits for something outside.
+    /// It depends on an external event.
     Waits,
 }
 
-/// Why a run did not go on towards an open goal.
+/// Why a run was not continued towards an open goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GoalRest {
-    /// More work of the agent would not help now.
+    /// More work by the agent would not help now.
     Blocked,
-    /// It went on as often as it may.
+    /// The maximum number of continuations was reached.
     Exhausted,
-    /// It got no further.
+    /// The answers made no progress.
     Stalled,
 }
 
 impl Goal {
-    /// Makes a goal.
+    /// Creates an open goal.
     #[must_use]
     pub fn new(objective: String, since: i64) -> Self {
         let max_continuations = MAX_CONTINUATIONS;
         Self { objective, since, continuations: 0, max_continuations, stalled: 0, verdict: None }
     }
 
-    /// Returns whether it is still to be reached.
+    /// Returns whether it is not reached yet.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.verdict.as_ref().is_none_or(|verdict| verdict.standing != GoalStanding::Reached)
     }
 
-    /// Lets runs go on again as often as at first: a person spoke.
+    /// Resets the count of continuations, after a person's message.
     pub(crate) fn renew(&mut self) {
         (self.continuations, self.stalled) = (0, 0);
     }

@@ -1,4 +1,4 @@
-//! The port to the automatic decision whether a tool may be called.
+//! The port to automatic decisions on whether a tool may be called.
 
 use crate::{BoxFuture, CallId, RunId, ThreadId};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 pub struct GuardedCall {
     /// The thread.
     pub thread: ThreadId,
-    /// The run; of a sub-agent its own.
+    /// The run; for a sub-agent its own run.
     pub run: RunId,
     /// The call.
     pub call: CallId,
@@ -20,23 +20,23 @@ pub struct GuardedCall {
     pub is_subagent: bool,
 }
 
-/// Decides on each call of a run before it is made, and before people are asked. The implementation knows the user
-/// that the run works for: nothing about the user comes from the call.
+/// Decides on each call of a run before it is made, and before people are asked. The implementation knows the run's
+/// user; the call carries nothing about the user.
 pub trait Guardrail: Send + Sync {
-    /// Decides on a call. A provider that fails has decided as well, by the operator's rule.
+    /// Decides on a call. If a provider fails, the operator's rule for failures decides.
     fn evaluate<'a>(&'a self, call: &'a GuardedCall) -> BoxFuture<'a, GuardrailVerdict>;
 }
 
 /// Verdict of the guardrails on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuardrailVerdict {
-    /// It may be made.
+    /// The call may be made.
     Allow,
-    /// It may not.
+    /// The call is denied.
     Deny {
-        /// Why, as a code for programs.
+        /// The reason, as a code for programs.
         code: String,
-        /// Why, in a line for the model.
+        /// The reason, in one line for the model.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Identifiers. Each is its own type, so that a run cannot be looked up by a thread's id.
+//! Identifiers. Each kind is its own type, so that a run cannot be looked up by a thread's id.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// Makes a new id that sorts after those made before it.
+            /// Creates a new id that sorts after all earlier ones.
             #[must_use]
             pub fn fresh() -> Self {
                 Self(uuid::Uuid::now_v7().to_string())

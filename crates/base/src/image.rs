@@ -1,8 +1,8 @@
-//! Kinds of images that models take.
+//! Media types of images that models accept.
 
 use crate::{Image, SharedFile};
 
-/// Returns an image's kind by its first bytes; a name can say anything.
+/// Detects an image's media type from its first bytes, since a file name is not reliable.
 #[must_use]
 pub fn image_kind(bytes: &[u8]) -> Option<&'static str> {
     Some(match bytes {
@@ -15,7 +15,7 @@ pub fn image_kind(bytes: &[u8]) -> Option<&'static str> {
 }
 
 impl SharedFile {
-    /// Returns the file as an image, if its name says that it is one of a kind that models take.
+    /// Returns the file as an image, if its extension is that of an image type that models accept.
     #[must_use]
     pub fn image(&self) -> Option<Image> {
         let (_, ending) = self.path.rsplit_once('.')?;
@@ -35,7 +35,7 @@ mod tests {
     use super::image_kind;
 
     #[test]
-    fn an_image_is_told_by_its_first_bytes() {
+    fn an_image_is_recognised_by_its_first_bytes() {
         for (bytes, expect) in [
             (&b"\x89PNG\r\n\x1a\n...."[..], Some("image/png")),
             (b"\xff\xd8\xff\xe0", Some("image/jpeg")),

@@ -2,15 +2,15 @@
 
 use crate::{BoxFuture, RunId, ThreadId, ThreadState, Update};
 
-/// How many updates of a thread are durable; the position after the last one.
+/// Number of durable updates of a thread: the position after the last one.
 pub type Seq = i64;
 
-/// Log of threads: append-only, so that a step costs its own size.
+/// Append-only log of threads, so that storing a step costs only its own size.
 pub trait ThreadLog: Send + Sync {
-    /// Returns the thread's position and state; 0 and empty for a thread that has said nothing.
+    /// Returns the thread's position and state; 0 and empty for a thread without updates.
     fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(Seq, ThreadState), LogError>>;
 
-    /// Appends a run's updates behind position `at` and returns the new position once they are durable.
+    /// Appends a run's updates at position `at` and returns the new position once they are durable.
     fn append<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -20,13 +20,13 @@ pub trait ThreadLog: Send + Sync {
     ) -> BoxFuture<'a, Result<Seq, LogError>>;
 }
 
-/// Why the log did not take or give updates.
+/// Why updates could not be stored or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// Another writer appended first: load again, or stop.
+    /// Another writer appended first. The caller must reload or stop.
     #[error("the thread has moved on from position {at}")]
     Conflict {
-        /// The position that was expected.
+        /// The expected position.
         at: Seq,
     },
     /// The store failed.

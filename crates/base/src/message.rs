@@ -1,10 +1,10 @@
 //! The messages of a thread.
 
-use crate::{CallId, MessageId, Outcome, Pointed, SharedFile, TaskReport, Usage, UserId};
+use crate::{CallId, MessageId, Outcome, Pointed, Question, SharedFile, TaskReport, Usage, UserId};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// One message of a thread. The system prompt is not one: it is made for each request.
+/// One message of a thread. The system prompt is not a message: it is built for each request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
@@ -14,7 +14,7 @@ pub enum Message {
     Assistant(Assistant),
     /// A tool's result.
     Tool(ToolResult),
-    /// Words of pudu itself to the model.
+    /// A text from pudu itself to the model.
     Reminder(Reminder),
 }
 
@@ -30,7 +30,7 @@ impl Message {
         }
     }
 
-    /// Returns the model's reply; `None` for another message and for a failure.
+    /// Returns the model's reply; `None` for other messages and for failures.
     #[must_use]
     pub fn reply(&self) -> Option<&Assistant> {
         match self {
@@ -60,44 +60,44 @@ impl Message {
 /// A person's message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Human {
-    /// Its id; derived from the inbound message, so that a redelivery replaces and never repeats it.
+    /// Its id, derived from the inbound message, so that a redelivery replaces the message instead of repeating it.
     pub id: MessageId,
-    /// The words, mention tokens removed.
+    /// The text, without mention tokens.
     pub text: String,
     /// The author's display name, in a thread that several people share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
-    /// The platform's id of that person. People can take another's name, but not another's id.
+    /// The author's id on the platform. People can copy another person's name, but not their id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub person: Option<String>,
-    /// When it was said, with the time zone, in words for the model.
+    /// When it was written, with the time zone, as text for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// Remarks of pudu on the message, a line each, such as files that could not be fetched.
+    /// pudu's notes on the message, one line each, such as files that could not be fetched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Instructions below the words, such as those of a skill that they ask for. Never shown to people.
+    /// Instructions after the text, such as those of a skill that the text names. Never shown to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guide: Option<String>,
-    /// Files that came with the message, or with the content that it points at.
+    /// Files attached to the message or to the content that it points at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SharedFile>,
-    /// Content of others that it points at, such as the message that it answers.
+    /// Other people's content that it points at, such as the message that it replies to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pointed: Vec<Pointed>,
-    /// Memory that belongs to it, for the model alone.
+    /// Memory recalled for it, only for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalled: Option<MemoryNote>,
 }
 
-/// Memory of a user or a room, as written into a thread. A run for another user does not repeat it.
+/// Memory of a user or a conversation, as written into a thread. A run for another user does not repeat it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryNote {
-    /// The user or the room.
+    /// The user or the conversation.
     pub user: UserId,
     /// The text.
     pub text: String,
-    /// Marks of all that is in it.
+    /// Ids of the facts that the text contains.
     pub ids: Vec<String>,
 }
 
@@ -106,35 +106,35 @@ pub struct MemoryNote {
 pub struct Assistant {
     /// Its id.
     pub id: MessageId,
-    /// The words for people.
+    /// The text for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// The model's reasoning, for API clients, the page, and providers that want it back. No chat shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// Parts that the model's provider wants back.
+    /// Parts that must be sent back to the model's provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_parts: Option<ProviderParts>,
-    /// Tools that it wants called.
+    /// Tool calls that it requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,
-    /// Why it stopped.
+    /// Why the reply ended.
     #[serde(default)]
     pub finish: Finish,
-    /// Which model spoke.
+    /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The cost of the call, if the provider reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Failure of the run, if the message reports one. It has no words of a model, and no model reads it; clients of the API
-    /// read the reason.
+    /// Failure of the run, if the message reports one. Such a message contains no text from a model and is not sent to
+    /// models; API clients read the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Box<Outcome>>,
 }
 
 impl Assistant {
-    /// Makes the message that reports the failure of a run. A run has one at most.
+    /// Creates the message that reports the failure of a run. A run has at most one.
     #[must_use]
     pub fn failed(id: MessageId, outcome: Outcome) -> Self {
         Self {
@@ -151,21 +151,21 @@ impl Assistant {
     }
 }
 
-/// Parts of a reply that its provider wants back unchanged, such as signed thoughts. Only the wire that made them
-/// can read them, and only the same model of the same provider gets them.
+/// Parts of a reply that must be sent back to its provider unchanged, such as signed thoughts. Only the wire that
+/// created them can read them, and only the same model of the same provider gets them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProviderParts {
-    /// Names the wire, the provider's host and the model.
+    /// The wire, the provider's host and the model.
     pub origin: String,
     /// The parts, in the wire's own form.
     pub parts: Value,
 }
 
-/// Why a model stopped talking.
+/// Why a model's reply ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// It had said all, or wants tools.
+    /// It is complete, or requests tool calls.
     #[default]
     Complete,
     /// The provider's output limit cut it.
@@ -174,12 +174,12 @@ pub enum Finish {
     Filtered,
     /// The provider paused a long reply, which continues when it is sent back.
     Paused,
-    /// The stream was stopped or broke; the text is the part received by then.
+    /// The stream was stopped or broke off; the text is the part that arrived before.
     Partial,
 }
 
 impl Finish {
-    /// Returns whether nothing was cut.
+    /// Returns whether the reply is complete.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         *self == Self::Complete
@@ -195,7 +195,7 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments; `{}` when the model sent none.
     pub args: Value,
-    /// The raw text of arguments that were no JSON object; such a call is answered, never run.
+    /// The raw text of arguments that are not a JSON object. Such a call gets an error result and is never executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub garbled: Option<String>,
 }
@@ -214,30 +214,30 @@ pub struct ToolResult {
     /// Whether the call failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub error: bool,
-    /// The question to people that it asks: the run ends here, and their answer begins the next.
+    /// A question to people. It ends the run, and their answer begins the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
-    /// Images that the model sees with it; older versions stored one.
+    /// Images that the model sees with it. Older versions stored a single one.
     #[serde(default, alias = "image", deserialize_with = "images", skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// The decision whether the call was made, if it needed one.
+    /// The approval decision on the call, if it needed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// The decisions about calls that this one made itself, in order.
+    /// The approval decisions on calls that this call made itself, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
-    /// How the sub-agent ended, if one worked for the call; older versions stored none.
+    /// How the sub-agent ended, if one worked for the call. Older versions stored none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<TaskReport>>,
 }
 
-/// Words of pudu itself to the model, which no person said and no person sees. They stay at their first place, so
-/// that each request begins like the one before.
+/// A text from pudu itself to the model, which people neither write nor see. It keeps its position, so that each
+/// request begins like the previous one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reminder {
     /// Its id.
     pub id: MessageId,
-    /// The words.
+    /// The text.
     pub text: String,
 }
 
@@ -250,7 +250,7 @@ pub struct Image {
     pub mime: String,
 }
 
-/// Reads images, or the only one.
+/// Reads a list of images, or a single one.
 fn images<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Image>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -264,28 +264,18 @@ fn images<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Image>, D::Error> {
     })
 }
 
-/// Something that people are asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
-    /// The question, in Markdown, without the options.
-    pub text: String,
-    /// Answers to choose from; none if the answer is free.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub options: Vec<String>,
-}
-
-/// Decision about a call that needed approval.
+/// Decision on a call that needed approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// The requested action, in a line.
+    /// One-line description of the requested action.
     #[serde(rename = "wish")]
     pub request: String,
     /// Whether it was approved.
     pub approved: bool,
-    /// The name of the approver; `None` if time ran out.
+    /// Name of the person who decided; `None` if the deadline passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Whether no person was asked, because none of those who may decide would have seen the question.
+    /// Whether no person was asked, because no possible approver would have seen the question.
     #[serde(rename = "unasked", default, skip_serializing_if = "std::ops::Not::not")]
     pub not_asked: bool,
 }
@@ -296,7 +286,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_only_image_of_a_result_that_an_older_version_stored_is_read() {
+    fn a_single_image_stored_by_an_older_version_is_read() {
         let image = Image { path: "/mnt/a.png".into(), mime: "image/png".into() };
         for (key, value) in [("image", json!(image)), ("images", json!([image]))] {
             let stored = json!({"id": "m", "call": "c", "tool": "t", "text": "", key: value});

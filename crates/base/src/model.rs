@@ -8,26 +8,26 @@ use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 
-/// A model's reply as it comes. Dropping it cancels the call at once.
+/// A model's streamed reply. Dropping it cancels the call at once.
 pub type ModelStream = BoxStream<'static, Result<Delta, ModelError>>;
 
 /// A language model.
 pub trait Model: Send + Sync {
-    /// Returns the name under which people know it.
+    /// Returns its configured name, as people see it.
     fn name(&self) -> &str;
 
-    /// Returns the maximum number of tokens of prompt and answer together. The default is the window of most models
-    /// today.
+    /// Returns the maximum length of prompt and answer together, in tokens. The default is the window of most current
+    /// models.
     fn context_window(&self) -> u64 {
         128_000
     }
 
-    /// Returns how many tokens a reply may have at most, where its configuration bounds that.
+    /// Returns the maximum length of a reply, in tokens, if its configuration limits it.
     fn max_output(&self) -> Option<u64> {
         None
     }
 
-    /// Returns the names of all models that may answer: its own, and those of the ones that take its place.
+    /// Returns the names of all models that may answer: this one and its fallbacks.
     fn answerers(&self) -> Vec<String> {
         vec![self.name().to_owned()]
     }
@@ -37,17 +37,17 @@ pub trait Model: Send + Sync {
         false
     }
 
-    /// Returns whether the model understands nothing and only echoes: it is not asked to judge, to suggest or to learn.
+    /// Returns whether the model only echoes its input. It is then not used to judge, to suggest or to learn.
     fn only_echoes(&self) -> bool {
         false
     }
 
-    /// Returns the name of the model that answered the newest request in this one's place, if it was not itself.
+    /// Returns the name of the fallback that answered the newest request, if it was not the model itself.
     fn standby(&self) -> Option<String> {
         None
     }
 
-    /// Asks it. Nothing happens before the stream is polled.
+    /// Sends a request. Nothing happens before the stream is polled.
     fn stream(&self, request: Request) -> ModelStream;
 }
 
@@ -60,41 +60,41 @@ pub struct Request {
     pub messages: Vec<Arc<Message>>,
     /// The tools that it may call.
     pub tools: Arc<[Arc<ToolSpec>]>,
-    /// Images that it sees behind the newest message; none for a model that cannot see.
+    /// Images that it sees after the newest message; empty for a model without vision.
     pub images: Vec<ModelImage>,
-    /// How hard it thinks first, where it can.
+    /// Thinking effort, if the model supports thinking.
     pub thinking: Thinking,
-    /// How it answers, where its own configuration does not decide that.
+    /// Sampling settings that the model's configuration leaves open.
     pub sampling: Sampling,
-    /// Maximum number of tokens of a reply, regardless of the configuration: a budget pays for no more.
+    /// Maximum length of a reply that a budget pays for, in tokens, regardless of the configuration.
     pub most: Option<u32>,
     /// The caller that the usage is counted for.
     pub caller: ModelCaller,
 }
 
-/// How a model answers; the model's configuration decides the values that are not set here.
+/// Sampling settings. The model's configuration decides values that are not set here.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampling {
-    /// How freely it chooses words, from 0 to 2.
+    /// Temperature, from 0 to 2.
     pub temperature: Option<f64>,
-    /// How many tokens a reply may have.
+    /// Maximum length of a reply, in tokens.
     pub max_tokens: Option<u32>,
 }
 
-/// How hard a model thinks before it answers. A model without such a setting ignores it.
+/// Thinking effort of a model. Models without such a setting ignore it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Thinking {
     /// Not at all, or as little as the model can.
     Off,
-    /// As hard as its configuration has it.
+    /// As configured for the model.
     #[default]
     On,
-    /// A little.
+    /// Low effort.
     Low,
-    /// Harder.
+    /// Medium effort.
     Medium,
-    /// Hard.
+    /// High effort.
     High,
 }
 
@@ -102,7 +102,7 @@ impl Thinking {
     /// All, from least to most.
     pub const ALL: [Self; 5] = [Self::Off, Self::On, Self::Low, Self::Medium, Self::High];
 
-    /// Returns the word by which people choose it.
+    /// Returns the name by which people choose it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -114,13 +114,13 @@ impl Thinking {
         }
     }
 
-    /// Reads such a word.
+    /// Parses a [`Self::name`], in any case.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|thinking| thinking.name().eq_ignore_ascii_case(word.trim()))
     }
 
-    /// Reads DeerFlow's two options: whether the model thinks, and how hard. `None` without either.
+    /// Converts DeerFlow's two options: whether the model thinks, and its effort. Returns `None` if neither is set.
     #[must_use]
     pub fn of_options(enabled: Option<bool>, effort: Option<&str>) -> Option<Self> {
         match (enabled, effort) {
@@ -131,7 +131,7 @@ impl Thinking {
         }
     }
 
-    /// Returns the word that providers have for the effort; `None` where it is left to the configuration.
+    /// Returns the providers' name of the effort; `None` if thinking is off or its effort is left to the configuration.
     #[must_use]
     pub fn effort(self) -> Option<&'static str> {
         match self {
@@ -143,10 +143,10 @@ impl Thinking {
     }
 }
 
-/// An image as a model sees it.
+/// An image in a request to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelImage {
-    /// Which image of the agent's files.
+    /// The image's path and media type.
     pub image: Image,
     /// The image's content.
     pub bytes: Arc<[u8]>,
@@ -155,87 +155,88 @@ pub struct ModelImage {
 /// A piece of a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delta {
-    /// Words for people.
+    /// Text for people.
     Text(String),
-    /// The words so far were thoughts, and not for people.
+    /// The text so far was reasoning and is not for people.
     Retract,
-    /// The model's thoughts, for API clients and the page; no chat shows them.
+    /// The model's reasoning, for API clients and the page. Chats never show it.
     Reasoning(String),
-    /// Parts that the provider wants back with the message.
+    /// Parts that must be sent back to the provider with the message.
     ProviderParts(ProviderParts),
-    /// An image that the model made: the bytes of its file.
+    /// An image that the model generated: the bytes of its file.
     Image(Vec<u8>),
-    /// A whole call of a tool.
+    /// A complete tool call.
     Call(ToolCall),
-    /// The cost of the call, once a reply.
+    /// Token usage of the call, once per reply.
     Usage(Usage),
-    /// The reply is whole. A stream that ends without this was cut.
+    /// The reply ended. A stream without this was cut.
     Finish(Finish),
-    /// The name of the model that answers from here on, where another one takes the place of the one that was asked.
+    /// Name of the fallback model that answers from here on.
     Model(String),
-    /// The call failed and is made again: earlier deltas do not count.
+    /// The call failed and is repeated. Earlier deltas are void.
     Again {
-        /// Which try failed, from 1.
+        /// Number of the failed attempt, from 1.
         attempt: u32,
-        /// How long until the next.
+        /// Time until the next attempt.
         wait: Duration,
         /// Why.
         reason: RetryReason,
-        /// Whether the failed call is not charged, unless something came: [`ModelError::is_free`].
+        /// Whether the failed call is free unless something was received: see [`ModelError::is_free`].
         free: bool,
     },
 }
 
-/// Why a model gave no whole reply, by the caller's options.
+/// Why a model gave no complete reply. The variants differ in how the caller can react.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// It is overloaded or limits the rate: ask again later.
+    /// It is overloaded or limits the rate. Retry later.
     #[error("the model is busy: {detail}")]
     Busy {
-        /// When the provider wants to be asked again.
+        /// Wait before the next request, if the provider asks for one.
         retry_after: Option<Duration>,
-        /// Whether it limits the rate of this account, and is not overloaded.
+        /// Whether the account's rate limit was hit, rather than the provider being overloaded.
         limited: bool,
-        /// The provider's words.
+        /// The provider's error message.
         detail: String,
     },
-    /// The connection did not come about, or nothing came in time: ask again.
+    /// The connection failed or timed out. Retry.
     #[error("the model cannot be reached: {0}")]
     Unreachable(String),
-    /// The provider answered that it failed: ask again.
+    /// The provider reported a failure of its own. Retry.
     #[error("the model's provider failed: {0}")]
     Failed(String),
-    /// The answer ended before its end: ask again.
+    /// The stream broke off. Retry.
     #[error("the connection to the model broke off: {0}")]
     Cut(String),
-    /// The answer violates the protocol: ask again.
-    #[error("the model's answer cannot be read: {0}")]
+    /// The answer violates the protocol. Retry.
+    #[error("the model's answer could not be read: {0}")]
     Garbled(String),
-    /// The key was refused. Asking again does not help.
+    /// The key was refused. A retry does not help.
     #[error("the model's provider refused the key: {0}")]
     Auth(String),
-    /// The account has no credit. Asking again does not help.
+    /// The account has no credit. A retry does not help.
     #[error("the model's provider reports no credit: {0}")]
     Quota(String),
-    /// There is nothing that answers where the model is looked for. Asking again does not help.
+    /// There is no API at the configured URL. A retry does not help.
     #[error("there is no model API at this address: {0}")]
     NoApi(String),
-    /// The provider does not know a model of this name. Asking again does not help.
+    /// The provider does not know the model's name. A retry does not help.
     #[error("the model's provider does not know the model: {0}")]
     UnknownModel(String),
-    /// The request exceeds the model's context. Asking less helps.
+    /// The request exceeds the model's context. A shorter request helps.
     #[error("the request is too long for the model: {0}")]
     TooLong(String),
-    /// The provider's content filter refused the request. Asking otherwise helps.
+    /// The provider's content filter refused the request. Rephrasing helps.
     #[error("the provider's content filter refused the request: {0}")]
     Filtered(String),
-    /// The request was not accepted. Asking again does not help.
+    /// The request was rejected. A retry does not help.
     #[error("the model's provider rejected the request: {0}")]
     Rejected(String),
-    /// The reply has media that are no images, or too many and too large ones, and no words. Asking for words, or another model, helps.
+    /// The reply has no text, and only media that are not images, or too many or too large images. Asking for text, or
+    /// another model, helps.
     #[error("the model answered with media alone")]
     OnlyMedia,
-    /// A budget is used up, or too little is left, so the model was not asked. Asking later helps.
+    /// A budget is used up, or too little is left, so the model was not called. Waiting helps.
     #[error("the model was not asked: {0}")]
     Budget(UsedBudget),
 }
@@ -250,7 +251,7 @@ impl ModelError {
         )
     }
 
-    /// Returns whether a request that ended so is not charged: it was turned away before anything was made.
+    /// Returns whether a request with this error is free, because it was rejected before any tokens were generated.
     #[must_use]
     pub fn is_free(&self) -> bool {
         !self.retriable() && !matches!(self, Self::Filtered(_) | Self::OnlyMedia)

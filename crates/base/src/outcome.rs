@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// With an answer.
     Success,
-    /// A person stopped it; its words so far are kept.
+    /// A person stopped it. Its text so far is kept.
     Stopped,
     /// It took longer than allowed.
     Timeout,
     /// It used up its model calls.
     Limit,
-    /// Something failed for good.
+    /// It failed permanently.
     Error(RunFailure),
 }
 
 impl Outcome {
-    /// Returns the budget that ended it, if one did.
+    /// Returns the exhausted budget that ended it, if any.
     #[must_use]
     pub fn used_budget(&self) -> Option<&UsedBudget> {
         match self {

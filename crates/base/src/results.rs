@@ -1,20 +1,20 @@
-//! The port to where results go that are too long for a model, and the images that come with them.
+//! The port that stores tool results that are too long for a model, and their images.
 
 use crate::{BoxFuture, SandboxError};
 
-/// Keeps whole results where the agent can read them part by part.
+/// Stores complete results in files that the agent can read in parts.
 pub trait ResultFiles: Send + Sync {
-    /// Keeps a tool's result, and returns its path as the agent knows it. How many are kept is bounded: the oldest
-    /// ones go.
+    /// Stores a tool's result and returns its sandbox path. The number of stored results is limited; the oldest are
+    /// deleted.
     fn keep<'a>(&'a self, tool: &'a str, text: &'a str) -> BoxFuture<'a, Result<String, SandboxError>>;
 
-    /// Keeps an image that came with a tool's result, in the same way. The ending is that of its file's name.
+    /// Stores an image of a tool's result in the same way. `_ending` is the file extension.
     fn keep_image<'a>(
         &'a self,
         _tool: &'a str,
         _ending: &'a str,
         _bytes: Vec<u8>,
     ) -> BoxFuture<'a, Result<String, SandboxError>> {
-        Box::pin(async { Err(SandboxError::Refused("it cannot be kept".to_owned())) })
+        Box::pin(async { Err(SandboxError::Refused("it cannot be stored".to_owned())) })
     }
 }

@@ -1,12 +1,12 @@
-//! The ports to the place where a thread's commands run and its files live.
+//! The ports to the sandboxes that run a thread's commands and hold its files.
 
 use crate::{BoxFuture, ThreadId, UserId, Variable};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-/// A thread, and the user in whose folder its files are.
+/// A thread, and the user whose folder contains its files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadFolder {
-    /// The user; the local user if no other is known.
+    /// The user; the local user if unknown.
     pub owner: UserId,
     /// The thread.
     pub thread: ThreadId,
@@ -18,24 +18,24 @@ impl<T: Into<ThreadId>> From<T> for ThreadFolder {
     }
 }
 
-/// A folder of this machine that a sandbox shows besides the thread's own. It can only be read there.
+/// A folder of the host that a sandbox shows in addition to the thread's own, read-only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownFolder {
-    /// Path on this machine.
+    /// Path on the host.
     pub host: PathBuf,
     /// Path in the sandbox.
     pub agent: String,
 }
 
-/// Gives each thread its sandbox.
+/// Provides a sandbox for each thread.
 pub trait SandboxProvider: Send + Sync {
-    /// Returns a thread's sandbox, and makes one if there is none. A thread that asks twice gets the same place.
+    /// Returns a thread's sandbox, and creates it if there is none. Repeated calls for a thread return the same one.
     fn acquire<'a>(
         &'a self,
         folder: &'a ThreadFolder,
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>>;
 
-    /// Like `acquire`, with these folders besides: the skills of the run. A provider that cannot show any does without.
+    /// Like `acquire`, with additional folders for the run's skills. Providers that cannot show any ignore them.
     fn acquire_with<'a>(
         &'a self,
         folder: &'a ThreadFolder,
@@ -44,41 +44,40 @@ pub trait SandboxProvider: Send + Sync {
         self.acquire(folder)
     }
 
-    /// Releases a thread's sandbox: it is not used for now. Its files stay; everything else may be
-    /// released.
+    /// Releases a thread's sandbox, which is not needed for now. Its files stay; everything else may be freed.
     fn release<'a>(&'a self, folder: &'a ThreadFolder) -> BoxFuture<'a, ()>;
 
-    /// Returns whether all files that commands see in a thread's folder are on this machine.
+    /// Returns whether all files that commands see in a thread's folder are on the host.
     fn keeps_files_here(&self) -> bool {
         true
     }
 
-    /// Returns which shell commands find there; `None` if there is none for them.
+    /// Returns the shell that runs commands; `None` if there is none.
     fn shell(&self) -> Option<Shell>;
 }
 
-/// The shell that commands find.
+/// The shell that runs commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shell {
-    /// That of the machine, with nothing between.
+    /// The host's shell, without isolation.
     Host,
-    /// One that the kernel confines, and the network that it has.
+    /// A shell confined by the kernel, with this network access.
     Confined(Network),
 }
 
 /// Network access of a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Network {
-    /// Nothing but itself.
+    /// Only its own loopback.
     #[default]
     None,
     /// Some domains, through a proxy.
     Proxy,
-    /// All that the machine reaches, the machine itself among it.
+    /// Everything that the host can reach, including the host itself.
     Full,
 }
 
-/// One thread's sandbox. Paths are the agent's own: absolute, under `/mnt`.
+/// One thread's sandbox. Paths are sandbox paths: absolute, under `/mnt`.
 pub trait Sandbox: Send + Sync {
     /// Runs a shell command. Dropping the future kills everything that it started.
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>>;
@@ -86,7 +85,7 @@ pub trait Sandbox: Send + Sync {
     /// Reads a whole file of at most `limit` bytes.
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>>;
 
-    /// Writes a file whole, or appends to it; makes the folders above it.
+    /// Writes a whole file, or appends to it. Creates missing parent folders.
     fn write<'a>(
         &'a self,
         path: &'a str,
@@ -102,8 +101,7 @@ pub trait Sandbox: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>>;
 
-    /// Returns the size of a plain file, in bytes. Fails if a symlink leads to it, as far as the sandbox can
-    /// know.
+    /// Returns the size of a plain file, in bytes. Fails on a symlink in the path, if the sandbox can detect symlinks.
     fn measure<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<u64, SandboxError>> {
         Box::pin(async move {
             match self.read(path, 0).await {
@@ -120,9 +118,9 @@ pub trait Sandbox: Send + Sync {
 pub struct ShellCommand {
     /// Script that the shell runs.
     pub script: String,
-    /// After this long everything is killed.
+    /// How long the command may run before it and its children are killed.
     pub timeout: Duration,
-    /// Variables of this one command, besides those of the sandbox.
+    /// Variables of this command, in addition to those of the sandbox.
     pub variables: Vec<Variable>,
 }
 
@@ -133,7 +131,7 @@ impl ShellCommand {
         Self { script, timeout, variables: Vec::new() }
     }
 
-    /// Returns the command with its variables before its script, for sandboxes that have no better way.
+    /// Returns the command with its variables exported in the script, for sandboxes that cannot pass variables.
     #[must_use]
     pub fn exported(&self) -> Self {
         let line = |variable: &Variable| {
@@ -146,11 +144,11 @@ impl ShellCommand {
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exec {
-    /// Its standard output, cut in the middle if there was too much.
+    /// Its standard output, cut in the middle if it was too long.
     pub stdout: String,
     /// Its standard error, likewise.
     pub stderr: String,
-    /// Its exit code; `None` when it was killed.
+    /// Its exit code; `None` if it was killed.
     pub code: Option<i32>,
     /// Why the sandbox killed it, if it did.
     pub killed: Option<Killed>,
@@ -161,22 +159,22 @@ pub struct Exec {
 /// Why a sandbox killed a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Killed {
-    /// It ran too long.
+    /// It timed out.
     Late,
-    /// It took more memory than it may, in bytes.
+    /// It exceeded this memory limit, in bytes.
     Memory(u64),
-    /// The thread's files became larger than they may, in bytes.
+    /// The thread's files exceeded this disk limit, in bytes.
     Disk(u64),
-    /// The thread's files cannot be counted.
+    /// The size of the thread's files cannot be measured.
     Uncounted,
-    /// The machine's disk is almost full.
+    /// The host's disk is almost full.
     HostDisk,
 }
 
 /// One entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DirEntry {
-    /// The path, as the agent knows it.
+    /// The sandbox path.
     pub path: String,
     /// Whether it is a folder.
     pub folder: bool,
@@ -184,10 +182,10 @@ pub struct DirEntry {
     pub size: u64,
 }
 
-/// Why the sandbox did not do it. The texts are for the model.
+/// Why an operation of a sandbox failed. The texts are for the model.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// The path is not one of the sandbox's.
+    /// The path is outside the sandbox.
     #[error("{path} is outside the sandbox: use a path under /mnt/user-data")]
     Outside {
         /// The requested path.
@@ -199,13 +197,13 @@ pub enum SandboxError {
         /// The requested path.
         path: String,
     },
-    /// The path may only be read.
+    /// The path is read-only.
     #[error("{path} is read-only: write under /mnt/user-data")]
     ReadOnly {
         /// The requested path.
         path: String,
     },
-    /// The file is larger than the caller takes.
+    /// The file is larger than the caller's limit.
     #[error("{path} has {size} bytes, more than the {limit} that can be read at once")]
     TooLarge {
         /// The requested path.
@@ -215,7 +213,7 @@ pub enum SandboxError {
         /// The caller's limit in bytes.
         limit: u64,
     },
-    /// This sandbox does not do that.
+    /// The sandbox does not support or allow it.
     #[error("{0}")]
     Refused(String),
     /// The system failed.

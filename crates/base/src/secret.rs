@@ -1,12 +1,12 @@
-//! Secrets that people give for skills: environment variables of commands, by names that can do no harm. The port keeps
-//! their values away from callers that need only the names.
+//! Secrets that users provide for skills: environment variables of commands, with harmless names. The port hides their
+//! values from callers that need only the names.
 
 use std::fmt;
 
 /// Maximum length of a secret's name, in characters.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Variables that change the files that a program loads, runs or trusts: no skill and no person sets them.
+/// Reserved variables: they change which files a program loads, runs or trusts, so skills and users cannot set them.
 const TAKEN: [&str; 61] = [
     "ALL_PROXY",
     "BROWSER",
@@ -71,7 +71,7 @@ const TAKEN: [&str; 61] = [
     "VISUAL",
 ];
 
-/// Beginnings of the names of further such variables.
+/// Prefixes of further reserved names.
 const TAKEN_PREFIXES: [&str; 22] = [
     "BASH",
     "CARGO_",
@@ -97,7 +97,7 @@ const TAKEN_PREFIXES: [&str; 22] = [
     "RUST",
 ];
 
-/// Returns whether a name can be a secret's: that of a variable which no program takes for an instruction.
+/// Returns whether a name is allowed for a secret: it is well formed and not reserved.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -124,12 +124,12 @@ impl fmt::Debug for Variable {
     }
 }
 
-/// The secrets that one person has given, as a run may use them.
+/// One user's secrets, as available to a run.
 pub trait SecretSource: Send + Sync {
-    /// Returns those of these names that there are, as variables of a command.
+    /// Returns the existing secrets among these names, as variables of a command.
     fn variables(&self, names: &[String]) -> Vec<Variable>;
 
-    /// Returns a text without the values of secrets.
+    /// Removes the values of secrets from a text.
     fn hide(&self, text: String) -> String;
 }
 
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secrets_name_is_a_variable_that_steers_no_program() {
+    fn a_secrets_name_is_a_variable_that_affects_no_program() {
         for name in
             ["ERP_TOKEN", "github_token", "A", "_KEY", "GIT_TOKEN", "NPM_TOKEN", "KEY2", &"A".repeat(64)]
         {

@@ -1,4 +1,4 @@
-//! Files that people send, and the known facts about their content.
+//! Files that people send, and descriptions of their content.
 
 use crate::foreign;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ const NAME: usize = 255;
 /// Maximum length of a note, or of a document's description, in characters.
 const WORDS: usize = 500;
 
-/// A file that a person sent, as the agent finds it in its sandbox.
+/// A file that a person sent, as stored in the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedFile {
     /// The name shown to people.
@@ -22,7 +22,7 @@ pub struct SharedFile {
     pub path: String,
     /// Size in bytes.
     pub size: u64,
-    /// Result of reading it, if it is a document.
+    /// Result of the text extraction, if it is a document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<ReadOutcome>,
 }
@@ -31,13 +31,13 @@ pub struct SharedFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ReadOutcome {
-    /// Its text is beside it, as Markdown.
+    /// The text was extracted into a Markdown file.
     Text(Box<DocumentText>),
-    /// There is none.
+    /// The document could not be read.
     Failed {
         /// Why, for the model.
         reason: String,
-        /// The cause, for those who word it themselves; older versions stored none, and newer ones others.
+        /// The cause, for callers that translate it. `None` if stored by an older version, or unknown to this one.
         #[serde(
             default,
             deserialize_with = "crate::failure::deserialize_known",
@@ -51,11 +51,11 @@ pub enum ReadOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnreadCause {
-    /// Its kind is not read, or its content is not of its kind.
+    /// Its type is not supported, or its content does not match its type.
     Kind,
     /// It needs a password.
     Protected,
-    /// It is more than is taken.
+    /// It exceeds a size limit.
     TooLarge,
     /// It is damaged.
     Damaged,
@@ -76,17 +76,17 @@ pub struct DocumentText {
     pub path: String,
     /// Size in bytes.
     pub size: u64,
-    /// How many lines it has.
+    /// Number of lines.
     pub lines: usize,
-    /// Description of the document, in words.
+    /// Short description of the document.
     pub about: String,
     /// The first of its headings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outline: Vec<OutlineEntry>,
-    /// How many headings come after those.
+    /// Number of headings that are not in `outline`.
     #[serde(default)]
     pub more: usize,
-    /// How it begins, where it has no headings.
+    /// The beginning of the text, if it has no headings.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub opening: String,
     /// Parts that are missing from the text, or may be wrong in it.
@@ -101,12 +101,12 @@ pub struct OutlineEntry {
     pub line: usize,
     /// Its level, 1 to 6.
     pub level: u8,
-    /// Its words.
+    /// Its text.
     pub title: String,
 }
 
 impl DocumentText {
-    /// Keeps as many headings as are shown, and counts the others.
+    /// Sets the outline: keeps the headings that are shown, and counts the others.
     #[must_use]
     pub fn with_outline(mut self, headings: impl IntoIterator<Item = OutlineEntry>) -> Self {
         let mut headings = headings.into_iter();
@@ -117,52 +117,53 @@ impl DocumentText {
 }
 
 impl SharedFile {
-    /// Returns the description for the model. Neither the file's content nor its name can pass for a person's words.
+    /// Returns the description for the model. Neither the file's content nor its name can pass for a person's text.
     #[must_use]
     pub fn describe(&self) -> String {
         let Self { size, path, .. } = self;
         let (name, path) = (foreign::line(&self.name, NAME), foreign::text(path));
-        let mut told = format!("[file: {name} ({size} bytes) at {path}]");
+        let mut description = format!("[file: {name} ({size} bytes) at {path}]");
         match &self.reading {
             None => {}
             Some(ReadOutcome::Failed { reason, .. }) => {
                 // Writing to a String cannot fail.
-                let _ = write!(told, "\n[its text could not be read: {}]", foreign::line(reason, WORDS));
+                let _ =
+                    write!(description, "\n[its text could not be read: {}]", foreign::line(reason, WORDS));
             }
-            Some(ReadOutcome::Text(text)) => text.describe_into(&mut told),
+            Some(ReadOutcome::Text(text)) => text.describe_into(&mut description),
         }
-        told
+        description
     }
 }
 
 impl DocumentText {
-    fn describe_into(&self, told: &mut String) {
+    fn describe_into(&self, description: &mut String) {
         let Self { lines, outline, more, opening, warnings, .. } = self;
         let (path, about) = (foreign::text(&self.path), foreign::line(&self.about, WORDS));
         let _ = write!(
-            told,
+            description,
             "\n[it is a {about}; its text is at {path}, {lines} lines of Markdown: read_file reads it by lines]"
         );
         for warning in warnings {
-            let _ = write!(told, "\n[note: {}]", foreign::line(warning, WORDS));
+            let _ = write!(description, "\n[note: {}]", foreign::line(warning, WORDS));
         }
         if !outline.is_empty() {
-            told.push_str("\n[its headings, by line:]");
+            description.push_str("\n[its headings, by line:]");
         }
         for OutlineEntry { line, level, title } in outline {
             let title = foreign::line(title, HEADING);
             let marks = "#".repeat((*level).into());
-            let _ = write!(told, "\n{line}: {marks} {title}");
+            let _ = write!(description, "\n{line}: {marks} {title}");
         }
         if *more > 0 {
-            let _ = write!(told, "\n[… {more} more headings …]");
+            let _ = write!(description, "\n[… {more} more headings …]");
         }
         if !opening.is_empty() {
-            told.push_str("\n[it begins:]");
+            description.push_str("\n[it begins:]");
             for line in foreign::text(opening).lines() {
-                let _ = write!(told, "\n> {line}");
+                let _ = write!(description, "\n> {line}");
             }
-            told.push_str("\n[…]");
+            description.push_str("\n[…]");
         }
     }
 }
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_told_what_is_in_a_file() {
+    fn the_model_gets_a_description_of_a_file() {
         let check = |reading, expect: &str| assert_eq!(file(reading).describe(), expect);
         let plain = "[file: a.pdf (7 bytes) at /mnt/user-data/uploads/a.pdf]";
         check(None, plain);
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_looks_like_this() {
+    fn the_stored_format_is_stable() {
         let entry = OutlineEntry { line: 3, level: 1, title: "One".into() };
         let read = file(Some(ReadOutcome::Text(Box::new(text().with_outline([entry])))));
         let stored = json!({

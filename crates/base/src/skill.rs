@@ -1,18 +1,18 @@
-//! A run's view of a skill. It was read before the run starts, so that a run needs no IO for it and sees one
-//! version from its beginning to its end.
+//! A run's view of a skill. It is read before the run starts, so that the run needs no IO for it and sees one version
+//! from beginning to end.
 
 use std::sync::Arc;
 
-/// A skill that is switched on.
+/// An enabled skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skill {
-    /// Its name: small letters, digits and hyphens; `/name` at the beginning of a message activates it.
+    /// Its name: lower-case letters, digits and hyphens. `/name` at the beginning of a message activates it.
     pub name: String,
     /// Its purpose and when to use it, for the model.
     pub about: String,
-    /// Path of its `SKILL.md`, as the agent knows it.
+    /// Sandbox path of its `SKILL.md`.
     pub path: String,
-    /// The tools that it may use while it is active; `None` where it does not say, which allows all.
+    /// The tools that may be used while it is active; `None` allows all.
     pub tools: Option<Vec<String>>,
     /// Its whole `SKILL.md`.
     pub text: Arc<str>,
@@ -20,16 +20,16 @@ pub struct Skill {
     pub secrets: SkillSecrets,
     /// Callers that may start it.
     pub invocation: SkillInvocation,
-    /// Hint for the text behind its name, for people: `[file] [format]`.
+    /// Hint for the text after its name, for people, such as `[file] [format]`.
     pub argument_hint: Option<String>,
 }
 
 /// Callers that may start a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SkillInvocation {
-    /// Whether the model finds it in its list of skills.
+    /// Whether the model sees it in its list of skills.
     pub by_model: bool,
-    /// Whether people start it by `/name`.
+    /// Whether people can start it by `/name`.
     pub by_people: bool,
 }
 
@@ -39,19 +39,19 @@ impl Default for SkillInvocation {
     }
 }
 
-/// Secrets that a skill needs from the person that it works for.
+/// Secrets that a skill needs from its user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkillSecrets {
     /// The secrets.
     pub required: Vec<RequiredSecret>,
-    /// Whether they are given as soon as the skill was read; otherwise only to a person who asked for it by name.
+    /// Whether they are available once the skill has been read. Otherwise a person must have started the skill by name.
     pub autonomous: bool,
 }
 
 /// A secret that a skill needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequiredSecret {
-    /// Its name, which is that of the variable that commands find it in.
+    /// Its name, and that of the environment variable.
     pub name: String,
     /// Its purpose, for people.
     pub about: Option<String>,

@@ -1,4 +1,4 @@
-//! Everything a thread remembers, and the only ways to change it.
+//! The state of a thread, and the only ways to change it.
 
 use crate::{CallId, Compaction, ContextState, Goal, Message, MessageId, Question, RunId, TaskStage};
 use indexmap::{IndexMap, IndexSet};
@@ -9,16 +9,16 @@ use std::sync::Arc;
 /// State of a thread: a fold over [`Update`]s, never edited in place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadState {
-    /// Messages in the order in which they first came.
+    /// Messages in the order of their first arrival.
     pub messages: IndexMap<MessageId, Arc<Message>>,
-    /// Files made for people: sandbox paths, in the order in which they were first presented, each with
-    /// the run that presented it last.
+    /// Sandbox paths of files presented to people, in the order of their first presentation, each with the run that
+    /// presented it last.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub artifacts: IndexMap<String, RunId>,
-    /// Calls that were begun and have no result yet. After a crash they show the possible effects.
+    /// Calls that were started and have no result yet. After a crash, these may have had effects.
     #[serde(default, skip_serializing_if = "IndexSet::is_empty")]
     pub begun: IndexSet<CallId>,
-    /// How often a death of the process cut each call, since people spoke last; 0 if only a stop in order did.
+    /// Number of crashes that interrupted each call since a person's last message; 0 if only orderly shutdowns did.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub interrupted: IndexMap<CallId, u32>,
     /// The agent's own to-do list.
@@ -27,26 +27,26 @@ pub struct ThreadState {
     /// Digests of the files that the agent has read.
     #[serde(default, skip_serializing_if = "Marks::is_empty")]
     pub marks: Arc<Marks>,
-    /// The tools that the agent has searched for, among those that are not listed to it one by one.
+    /// The deferred tools that the agent has searched for.
     #[serde(default, skip_serializing_if = "Promoted::is_empty")]
     pub promoted: Promoted,
-    /// The parts that models do not see any more as they were.
+    /// The parts that models no longer see in their original form.
     #[serde(default, skip_serializing_if = "ContextState::is_empty")]
     pub context: ContextState,
     /// The goal of its runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<Goal>,
-    /// Fields of messages that mean nothing here and that clients of the API get back as they sent them, JSON objects.
+    /// Opaque fields of messages, as JSON objects, that API clients get back unchanged.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub client_fields: IndexMap<MessageId, Arc<Value>>,
 }
 
-/// Tools that were searched for and can be called since.
+/// Deferred tools that were found by a search and can now be called.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Promoted {
-    /// Names the catalogue that they are from. With another one they have to be searched for again.
+    /// Identity of their catalogue. If the catalogue changes, they have to be searched for again.
     pub catalog: String,
-    /// Their names, in the order in which they were found.
+    /// Their names, in order of discovery.
     pub names: IndexSet<String>,
 }
 
@@ -63,29 +63,29 @@ impl Promoted {
     }
 }
 
-/// One thing to be done.
+/// An entry of the to-do list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Todo {
     /// The task.
     pub content: String,
-    /// How far it is.
+    /// Its status.
     pub status: TodoStatus,
 }
 
-/// How far something to be done is.
+/// Status of an entry of the to-do list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
     /// Not begun.
     Pending,
-    /// At work.
+    /// In progress.
     InProgress,
     /// Done.
     Completed,
 }
 
-/// Digests of the files that the agent has read: each as it was when it was read or written last. If there
-/// are too many, the oldest marks are forgotten, and those files have to be read again.
+/// Digests of the files that the agent has read, each from when the agent last read or wrote it. If there are too many,
+/// the oldest are forgotten, and those files have to be read again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Marks(IndexMap<String, String>);
@@ -94,7 +94,7 @@ impl Marks {
     /// Maximum number of files remembered.
     const MAX_FILES: usize = 256;
 
-    /// Returns the digest of a file as the agent knows it.
+    /// Returns the digest of the content of a file that the agent last saw.
     #[must_use]
     pub fn digest(&self, path: &str) -> Option<&str> {
         self.0.get(path).map(String::as_str)
@@ -119,9 +119,9 @@ impl Marks {
 pub enum Update {
     /// Adds a message, or replaces the one with its id.
     Message(Arc<Message>),
-    /// Takes a message out. An unknown id changes nothing.
+    /// Removes a message. An unknown id changes nothing.
     Remove(MessageId),
-    /// Adds files made for people; those already there keep their place.
+    /// Adds files presented to people. Known ones keep their position.
     Artifacts {
         /// The run that presents them.
         run: RunId,
@@ -130,59 +130,59 @@ pub enum Update {
     },
     /// A tool call starts. Written before its effect.
     Begin(CallId),
-    /// A restart found that a tool call had begun and not ended.
+    /// A tool call was interrupted by a crash.
     Interrupt(CallId),
-    /// Likewise, where the process before was stopped in order: the call is not to blame.
+    /// A tool call was interrupted by an orderly shutdown, so the call cannot be the cause.
     Suspend(CallId),
     /// The agent's whole to-do list.
     Todos(Vec<Todo>),
-    /// The agent knows a file's content.
+    /// The agent read or wrote a file.
     Mark {
         /// The file's sandbox path.
         path: String,
         /// A digest of the content.
         digest: String,
     },
-    /// The agent found tools. Those from another catalogue are forgotten.
+    /// The agent found deferred tools. Ones from another catalogue are forgotten.
     Promote {
-        /// Names the catalogue.
+        /// Identity of the catalogue.
         catalog: String,
         /// The tools' names.
         names: Vec<String>,
     },
-    /// Results up to a message are shown to models as pointers from now on.
+    /// Requests to models now have pointers in place of results up to a message.
     Mask {
-        /// The last message that this concerns.
+        /// The last masked message.
         through: MessageId,
-        /// Files in which such results were kept for that: sandbox paths.
+        /// Sandbox paths of the files with the full text of newly masked results.
         #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
         kept: IndexMap<MessageId, String>,
     },
-    /// The goal of runs from now on, if they have one.
+    /// Sets or removes the goal.
     Goal(Option<Goal>),
-    /// Fields of a message that clients of the API get back, a JSON object.
+    /// Opaque fields of a message, as a JSON object, for API clients.
     ClientFields {
         /// The message.
         message: MessageId,
         /// The fields.
         fields: Arc<Value>,
     },
-    /// The thread is restored to an earlier or a requested state. Rare, and as large as the thread.
+    /// Restores the thread to an earlier or a requested state. Rare, and as large as the thread.
     Restore(Arc<ThreadState>),
-    /// Models see a block in place of the thread's beginning from now on.
+    /// A block now replaces the thread's beginning in requests to models.
     Compact(Arc<Compaction>),
-    /// A sub-agent came so far. For readers of the log: the state leaves it out.
+    /// A sub-agent reached a new stage. This is for readers of the log; it does not change the state.
     Task {
         /// The call that it works for.
         call: CallId,
-        /// How far.
+        /// The stage.
         #[serde(flatten)]
         stage: TaskStage,
     },
 }
 
 impl ThreadState {
-    /// Applies one update: this *is* the reducers.
+    /// Applies one update. This function is the only reducer.
     pub fn apply(&mut self, update: Update) {
         match update {
             Update::Message(message) => {
@@ -190,7 +190,7 @@ impl ThreadState {
                     Message::Tool(result) => {
                         self.begun.shift_remove(&result.call);
                     }
-                    // They may want it tried once more.
+                    // A new message allows interrupted calls to be retried.
                     Message::Human(_) => {
                         self.interrupted.clear();
                         self.goal.iter_mut().for_each(Goal::renew);
@@ -300,7 +300,11 @@ mod tests {
             text: "(empty)".into(),
             error: true,
             images: vec![Image { path: "/mnt/a.png".into(), mime: "image/png".into() }],
-            question: Some(Question { text: "Which?".into(), options: vec!["a".into()] }),
+            question: Some(Question {
+                text: "Which?".into(),
+                options: vec!["a".into()],
+                ..Question::default()
+            }),
             decision: Some(Decision {
                 request: "`ls`".into(),
                 approved: true,
@@ -365,14 +369,14 @@ mod tests {
     }
 
     #[test]
-    fn a_message_with_a_known_id_replaces_and_keeps_its_place() {
+    fn a_message_with_a_known_id_replaces_the_older_one_in_its_position() {
         let state = ThreadState::fold([human("1", "a"), human("2", "b"), human("1", "c")]);
         let texts: Vec<_> = state.messages.values().map(|message| message.text()).collect();
         assert_eq!(texts, ["c", "b"]);
     }
 
     #[test]
-    fn a_thread_is_as_it_was_once_it_is_restored() {
+    fn a_restored_thread_equals_its_earlier_state() {
         let before = ThreadState::fold([human("1", "a")]);
         let after =
             ThreadState::fold([human("1", "b"), human("2", "c"), Update::Restore(before.clone().into())]);
@@ -380,14 +384,14 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_begun_until_its_result_is_there() {
+    fn a_call_is_open_until_its_result_arrives() {
         let updates = whole_turn();
         assert!(ThreadState::fold(updates[..4].to_vec()).begun.contains(&CallId::from("c")));
         assert!(ThreadState::fold(updates).begun.is_empty());
     }
 
     #[test]
-    fn how_often_a_restart_cut_a_call_counts_until_people_speak_again() {
+    fn interruptions_of_a_call_are_counted_until_the_next_user_message() {
         let cut = || [Update::Begin("c".into()), Update::Interrupt("c".into())];
         let twice = ThreadState::fold(cut().into_iter().chain(cut()));
         assert_eq!((twice.begun.len(), twice.interrupted.get(&CallId::from("c"))), (0, Some(&2)));
@@ -399,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_were_found_stay_as_long_as_the_catalogue_is_the_same() {
+    fn found_tools_are_kept_while_the_catalogue_is_the_same() {
         let found = |catalog: &str, names: &[&str]| Update::Promote {
             catalog: catalog.into(),
             names: names.iter().map(|name| (*name).into()).collect(),
@@ -411,14 +415,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_looks_like_this() {
+    fn the_stored_format_is_stable() {
         let updates = whole_turn();
         insta::assert_json_snapshot!("updates", updates);
         insta::assert_json_snapshot!("state", ThreadState::fold(updates));
     }
 
     #[test]
-    fn what_is_stored_reads_back_as_it_was() {
+    fn stored_data_is_read_back_unchanged() {
         let updates = whole_turn();
         let text = serde_json::to_string(&updates).unwrap();
         assert_eq!(serde_json::from_str::<Vec<Update>>(&text).unwrap(), updates);

@@ -1,46 +1,46 @@
-//! A sub-agent's work on a task: its stages, its steps, and how it ended. The [kept](TaskStage::is_kept) stages are in
-//! the log of the parent's thread.
+//! A sub-agent's work on a task: its stages, its steps, and its end. The [kept](TaskStage::is_kept) stages are stored
+//! in the log of the parent's thread.
 //!
-//! Deliberately absent: the state of a thread. Steps are for people and programs that read the log; no model sees them,
-//! and the fold of a thread leaves them out.
+//! Deliberately absent: the state of a thread. Steps are for people and programs that read the log. No model sees them,
+//! and they do not change a thread's state.
 
 use crate::{Usage, digest, ends};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Maximum length of a text that is kept of a step, in characters.
+/// Maximum length of the stored text of a step, in characters.
 pub const MAX_TASK_TEXT_CHARS: usize = 8_192;
-/// Characters of the beginning and of the end of the text of a [`TaskReport`], as in DeerFlow.
+/// Length of the kept beginning and end of the text of a [`TaskReport`], in characters, as in DeerFlow.
 const REPORT_ENDS: (usize, usize) = (1_330, 665);
 
-/// How far a sub-agent is.
+/// Stage of a sub-agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "snake_case")]
 pub enum TaskStage {
-    /// It begins.
+    /// It started.
     Started {
-        /// The sub-agent's task, in a few words.
+        /// Short description of the task.
         about: String,
-        /// Which kind of sub-agent it is.
+        /// The kind of sub-agent.
         agent: String,
         /// The model.
         model: String,
     },
-    /// It does something else now.
+    /// Its activity changed.
     Running {
-        /// The tools at work, each by its purpose or else its name; empty while it thinks.
+        /// The purposes, or else names, of the running tools; empty while it thinks.
         doing: Vec<String>,
         /// Its usage so far.
         usage: Usage,
     },
-    /// It answered, or got a result.
+    /// Its model replied, or a call returned a result.
     Step(TaskStep),
-    /// It is over.
+    /// It ended.
     Ended(TaskEnd),
 }
 
 impl TaskStage {
-    /// Returns whether the thread's log keeps it.
+    /// Returns whether the stage is stored in the thread's log.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         !matches!(self, Self::Running { .. })
@@ -55,9 +55,9 @@ pub struct TaskStep {
     /// The kind of step.
     #[serde(flatten)]
     pub kind: StepKind,
-    /// The words, at most [`MAX_TASK_TEXT_CHARS`].
+    /// The text, at most [`MAX_TASK_TEXT_CHARS`].
     pub text: String,
-    /// Whether the words were longer.
+    /// Whether the text was cut.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
@@ -86,12 +86,12 @@ pub enum StepKind {
 pub struct StepCall {
     /// The tool.
     pub name: String,
-    /// The arguments; of long ones the beginning of their JSON, as text.
+    /// The arguments. If they are too long, the beginning of their JSON as a string.
     pub args: Value,
 }
 
 impl StepCall {
-    /// Makes it of a call's name and arguments.
+    /// Creates it from a call's name and arguments.
     #[must_use]
     pub fn new(name: &str, args: &Value) -> Self {
         let text = args.to_string();
@@ -111,21 +111,21 @@ pub struct TaskEnd {
     /// The limit that ended it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
-    /// The model; empty if unknown by now.
+    /// The model; empty if no longer known.
     pub model: String,
     /// Its usage, as far as it is known.
     pub usage: Usage,
     /// The report, or the error; at most [`MAX_TASK_TEXT_CHARS`].
     pub text: String,
-    /// Whether that was longer.
+    /// Whether the text was cut.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// Number of its steps that were too many to be kept.
+    /// Number of steps that were not stored because there were too many.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: u32,
 }
 
-/// End of a task as the tool message of its call has it, for clients that read the thread later.
+/// End of a task in the tool message of its call, for clients that read the thread later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskReport {
     /// Its status.
@@ -139,7 +139,7 @@ pub struct TaskReport {
     /// Its usage, as far as it is known.
     #[serde(default)]
     pub usage: Usage,
-    /// The report or the error; both ends of a long text, at most 2,000 characters.
+    /// The report or the error, at most 2,000 characters: a long text is cut in the middle.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// SHA-256 of the whole report in hexadecimal; `None` for a task that did not complete.
@@ -148,7 +148,7 @@ pub struct TaskReport {
 }
 
 impl TaskReport {
-    /// Makes the report of a task that ended with these words.
+    /// Creates the report of a task that ended with a text.
     #[must_use]
     pub fn new(status: TaskStatus, words: &str) -> Self {
         let is_reported = status == TaskStatus::Completed && !words.trim().is_empty();
@@ -176,34 +176,34 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// Status of a task that is over, in DeerFlow's words.
+/// Status of an ended task, with DeerFlow's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// With a report.
+    /// It ended with a report.
     Completed,
-    /// Without one.
+    /// It ended without a report.
     Failed,
-    /// A person stopped the run that it worked for.
+    /// A person stopped the parent's run.
     Cancelled,
-    /// It took too long.
+    /// It timed out.
     TimedOut,
 }
 
-/// The limit that ended a run before its model was done, in DeerFlow's words.
+/// The limit that ended a run before its model was done, with DeerFlow's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// A budget of tokens.
+    /// The token budget.
     TokenCapped,
     /// The number of model calls.
     TurnCapped,
-    /// The number of times that the same may be done.
+    /// The maximum number of repetitions.
     LoopCapped,
 }
 
 impl StopReason {
-    /// Returns DeerFlow's word for it.
+    /// Returns DeerFlow's name for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_has_both_ends_of_a_long_text_and_the_digest_of_all_of_it() {
+    fn a_report_has_both_ends_and_the_digest_of_a_long_text() {
         let long = format!("{}{}", "a".repeat(3_000), "z".repeat(3_000));
         let report = TaskReport::new(TaskStatus::Completed, &long);
         assert_eq!(report.text.chars().count(), 2_000);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_a_task_looks_like_this() {
+    fn the_format_of_task_records_is_stable() {
         let calls = vec![StepCall::new("ls", &json!({"path": "/mnt"}))];
         let step = |index, kind| {
             TaskStage::Step(TaskStep { index, kind, text: "Let me look.".into(), truncated: index == 2 })

@@ -1,8 +1,8 @@
-//! The port to a tool, and the easy way to write one.
+//! The port to a tool, and a simple way to write one.
 
 use crate::{
-    BoxFuture, CallId, Cut, Decision, Image, Marks, Question, RunEvent, RunId, Sandbox, SpendingTally,
-    TaskReport, ThreadId, Update, foreign,
+    BoxFuture, CallHost, CallId, Cut, Decision, Image, Marks, Question, RunEvent, RunId, Sandbox,
+    SpendingTally, TaskReport, ThreadId, Update, foreign,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -11,52 +11,52 @@ use std::sync::Arc;
 
 /// A tool as the loop sees it. Authors write a [`TypedTool`] instead.
 pub trait Tool: Send + Sync {
-    /// Describes it to the model and to the loop. Made once, and shared by all requests.
+    /// Describes the tool to the model and to the loop. It is created once and shared by all requests.
     fn spec(&self) -> &Arc<ToolSpec>;
 
-    /// Calls it. Dropping the future cancels the call and all that it started.
+    /// Calls the tool. Dropping the future cancels the call and everything that it started.
     fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
-    /// Returns in a few words the effect of a call, for those who are to approve it, if its arguments alone
-    /// do not show it.
+    /// Returns a short description of the effect of a call, for its approvers, if its arguments alone do not show the
+    /// effect.
     fn note(&self, _args: &Value) -> Option<String> {
         None
     }
 
-    /// Examines a call before people are asked to approve it, and changes nothing. Returns a text for them, if the
+    /// Examines a call before people are asked to approve it, without side effects. Returns a text for them, if the
     /// call's arguments alone do not show its effect.
     ///
     /// # Errors
-    /// When the call cannot be made in any case: people are not asked.
+    /// If the call cannot succeed. People are then not asked.
     fn examine<'a>(&'a self, _args: &'a Value) -> BoxFuture<'a, Result<Option<String>, ToolError>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Returns whose words its results are.
+    /// Returns the author of its results.
     fn origin(&self) -> ResultOrigin {
         ResultOrigin::Pudu
     }
 
-    /// Returns why the model makes a call, in its own words for the people who watch: one clean line.
+    /// Returns the purpose of a call, as the model describes it to people: one sanitised line.
     fn purpose(&self, _args: &Value) -> Option<String> {
         None
     }
 }
 
-/// The one whose words a tool's results are.
+/// Author of a tool's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultOrigin {
-    /// Pudu's own, or text that its tool has framed already.
+    /// pudu itself, or foreign text that the tool has already framed.
     Pudu,
-    /// Words of files and of programs that print: they have to stay letter by letter.
+    /// Files, and the output of programs. The text must stay exactly as it is.
     Files,
-    /// Words of strangers.
+    /// Strangers.
     Strangers,
 }
 
-/// Name of the argument in which a model says for people why it calls a tool.
+/// Name of the argument in which a model explains to people why it calls a tool.
 pub const PURPOSE_ARGUMENT: &str = "description";
-/// Maximum length of that, in characters.
+/// Maximum length of a call's purpose, in characters.
 const MAX_PURPOSE_CHARS: usize = 80;
 
 /// Description of a tool for the model.
@@ -69,7 +69,7 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: Value,
-    /// Whether a call that a crash cut may simply be made again (it only reads).
+    /// Whether a call that a crash interrupted can simply be repeated, because it only reads.
     #[serde(rename = "repeatable")]
     pub idempotent: bool,
 }
@@ -84,9 +84,9 @@ impl ToolSpec {
 
 /// Context of a tool call.
 pub struct ToolCx {
-    /// The thread that asks.
+    /// The thread.
     pub thread: ThreadId,
-    /// The run that asks.
+    /// The run.
     pub run: RunId,
     /// The call.
     pub call: CallId,
@@ -96,38 +96,40 @@ pub struct ToolCx {
     pub marks: Arc<Marks>,
     /// Receives the call's progress.
     pub events: Tell,
-    /// The tools that a worker of the call may use; all of the agent's tools if not set.
+    /// The tools that a sub-agent of the call may use; `None` allows all of the agent's tools.
     pub allowed_tools: Option<Arc<[String]>>,
+    /// The run's people and model.
+    pub host: Arc<dyn CallHost>,
 }
 
-/// Maximum number of files that go to people with one answer.
+/// Maximum number of files sent to people with one answer.
 pub const MAX_ARTIFACTS: usize = 20;
 
-/// Receives the events of a call while it works.
+/// Callback for the events of a running call.
 pub type Tell = Arc<dyn Fn(RunEvent) + Send + Sync>;
 
 /// Output of a tool call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
-    /// The text for the model: all that there is, within the tool's own limit.
+    /// The complete text for the model, within the tool's own limit.
     pub text: String,
-    /// How the text is shortened if it is not stored whole elsewhere; `None` keeps the whole text.
+    /// How the text is shortened if it cannot be stored in a file; `None` keeps the whole text.
     pub cut: Option<Cut>,
-    /// Whether there was more than the tool takes in.
+    /// Whether there was more than the tool's limit.
     pub partial: bool,
     /// Changes of the thread's state.
     pub updates: Vec<Update>,
-    /// The question to people: the run ends with it.
+    /// A question to people, which ends the run.
     pub question: Option<Question>,
-    /// Images among the agent's files that the model is to see.
+    /// Images among the agent's files, to be shown to the model.
     pub images: Vec<Image>,
-    /// Contents of images that are no files yet, and that the model is to see.
+    /// Contents of images that are not files yet, to be shown to the model.
     pub attached: Vec<Vec<u8>>,
-    /// Spending of the models that it asked.
+    /// Spending of the model calls that it made.
     pub spending: SpendingTally,
-    /// The decisions about calls that it made itself, in order.
+    /// The approval decisions on calls that it made itself, in order.
     pub decisions: Vec<Decision>,
-    /// How the sub-agent ended that worked for the call, if one did.
+    /// How the call's sub-agent ended, if it had one.
     pub task: Option<Box<TaskReport>>,
 }
 
@@ -142,7 +144,7 @@ impl From<String> for ToolOutput {
 #[error("{0}")]
 pub struct ToolError(pub String);
 
-/// A tool as its author writes it: a name, a sentence, an argument type and a function.
+/// A tool as its author writes it: a name, a description, an argument type and a function.
 pub trait TypedTool: Send + Sync + 'static {
     /// The arguments; the model sees their schema.
     type Args: DeserializeOwned + JsonSchema + Send;
@@ -150,30 +152,30 @@ pub trait TypedTool: Send + Sync + 'static {
     const NAME: &'static str;
     /// Description of the tool, for the model.
     const DESCRIPTION: &'static str;
-    /// Whether a call that a crash cut may simply be made again.
+    /// Whether a call that a crash interrupted can simply be repeated.
     const IDEMPOTENT: bool = false;
-    /// Author of the words of its results.
+    /// Author of its results.
     const ORIGIN: ResultOrigin = ResultOrigin::Pudu;
-    /// Whether the model may give the purpose of a call, for the people who watch.
+    /// Whether the model may state the purpose of a call for people who watch.
     const HAS_PURPOSE: bool = false;
 
-    /// Returns its description, if that depends on how it was set up.
+    /// Returns the description. Override it if the description depends on the configuration.
     fn description(&self) -> String {
         Self::DESCRIPTION.to_owned()
     }
 
-    /// Returns in a few words the effect of a call, for those who are to approve it, if its arguments alone
-    /// do not show it.
+    /// Returns a short description of the effect of a call, for its approvers, if its arguments alone do not show the
+    /// effect.
     fn note(&self, _args: &Self::Args) -> Option<String> {
         None
     }
 
-    /// Looks at a call before people are asked to approve it: see [`Tool::examine`].
+    /// Examines a call before people are asked to approve it: see [`Tool::examine`].
     fn examine(&self, _args: Self::Args) -> impl Future<Output = Result<Option<String>, ToolError>> + Send {
         std::future::ready(Ok(None))
     }
 
-    /// Does the work.
+    /// Executes a call.
     fn run(
         &self,
         args: Self::Args,
@@ -181,7 +183,7 @@ pub trait TypedTool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
 }
 
-/// Makes a [`Tool`] of a [`TypedTool`].
+/// Wraps a [`TypedTool`] as a [`Tool`].
 pub fn erase<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
     let mut spec = ToolSpec::from_args::<T::Args>(T::NAME, &tool.description(), T::IDEMPOTENT);
     if T::HAS_PURPOSE {
@@ -190,7 +192,7 @@ pub fn erase<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
     Arc::new(Erased { tool, spec: Arc::new(spec) })
 }
 
-/// Returns the JSON Schema of a type without the keys that models have no use for.
+/// Returns the JSON Schema of a type, without the keys that are useless to models.
 fn schema<T: JsonSchema>() -> Value {
     let mut schema = schemars::schema_for!(T).to_value();
     if let Some(map) = schema.as_object_mut() {
@@ -209,8 +211,8 @@ fn add_purpose(schema: &mut Value) {
     }
 }
 
-/// Returns a purpose as people see it. It is a model's text: it stays one short line, and mentions no person in a form
-/// that a platform would notify.
+/// Returns the purpose of a call as people see it. Because a model wrote it, it is cut to one short line, and `@` is
+/// replaced so that platforms notify no user.
 fn purpose(args: &Value) -> Option<String> {
     let line = foreign::line(args.get(PURPOSE_ARGUMENT)?.as_str()?, MAX_PURPOSE_CHARS);
     let line = line.trim_end_matches(['.', '…', '。', ' ']).replace('@', "＠");
@@ -263,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_purpose_is_one_short_line_that_calls_nobody() {
+    fn a_purpose_is_one_short_line_that_notifies_no_user() {
         let check = |said: Value, expect: Option<&str>| {
             assert_eq!(purpose(&json!({ "description": said })).as_deref(), expect, "{said}");
         };

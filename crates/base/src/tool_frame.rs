@@ -1,15 +1,15 @@
-//! Marks around a tool's result that show a model where words of others begin and end. Clients of the API and people see
-//! the result without its marks.
+//! Tags around a tool's result that show a model where foreign text begins and ends. API clients and people see the
+//! result without them.
 
 use crate::{MessageId, foreign};
 use std::borrow::Cow;
 
-/// Number of characters of a fresh id that are the key of a mark.
+/// Length of a tag's key, in characters.
 const KEY_CHARS: usize = 8;
-/// Maximum length of a tool's name in a mark, in characters.
+/// Maximum length of a tool's name in a tag, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
-/// Returns a result between marks. Their key is made when the result exists, so that nothing in the result closes them.
+/// Returns a result between tags. Their key is generated after the result, so that the result cannot close them.
 #[must_use]
 pub fn frame(tool: &str, result: &str) -> String {
     let id = MessageId::fresh();
@@ -19,8 +19,8 @@ pub fn frame(tool: &str, result: &str) -> String {
     format!("<tool_output tool=\"{name}\" key=\"{key}\">\n{result}{end}{}", closing(key))
 }
 
-/// Returns a result without the marks of [`frame`] and of web pages. Text behind the marks, a note of pudu for instance,
-/// stays.
+/// Returns a result without the tags of [`frame`] and of web pages. Text after the tags, such as a note by pudu, is
+/// kept.
 #[must_use]
 pub fn unframed(result: &str) -> Cow<'_, str> {
     tool_output(result).or_else(|| web_page(result)).map_or(Cow::Borrowed(result), Cow::Owned)
@@ -33,12 +33,12 @@ fn closing(key: &str) -> String {
 fn tool_output(result: &str) -> Option<String> {
     let (head, rest) = result.strip_prefix("<tool_output tool=\"")?.split_once("\">\n")?;
     let (_, key) = head.split_once("\" key=\"")?;
-    // A result that was cut has no end.
+    // A cut result has no closing tag.
     let (words, after) = rest.rsplit_once(&closing(key)).unwrap_or((rest, ""));
     Some(format!("{}{after}", words.strip_suffix('\n').unwrap_or(words)))
 }
 
-/// Removes the marks of `web_fetch`. No page has such a mark: [`foreign::text`] breaks them.
+/// Removes the tags of `web_fetch`. No page contains such a tag, because [`foreign::text`] escapes them.
 fn web_page(result: &str) -> Option<String> {
     let (title, rest) = result.split_once("\n\n<web_page url=\"")?;
     let (_, rest) = rest.split_once("\">\n").filter(|_| title.starts_with("# ") && !title.contains('\n'))?;
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_comes_back_without_its_marks() {
+    fn a_result_is_returned_without_its_tags() {
         for result in ["a", "a\nb", "", "<tool_output tool=\"x\" key=\"y\">\nz\n</tool_output key=\"y\">"] {
             assert_eq!(unframed(&frame("ls", result)), result);
             let noted = format!("{}\n\n[note]", frame("ls", result));

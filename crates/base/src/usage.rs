@@ -1,19 +1,19 @@
-//! Tokens spent.
+//! Token usage.
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens that model calls took in and gave out, as the provider counted them. Providers count in different ways;
-/// the wires bring them all into this one.
+/// Input and output tokens of model calls, as counted by the provider. Providers count in different ways; the wires
+/// convert all counts to this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens of the prompt, with those that came from the provider's cache or went into it.
+    /// Tokens of the prompt, including those read from or written to the provider's cache.
     pub input: u64,
-    /// Tokens of the reply, with those of its reasoning.
+    /// Tokens of the reply, including its reasoning.
     pub output: u64,
     /// Part of `input` that was read from the provider's cache.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cached: u64,
-    /// Part of `input` that was written into the provider's cache.
+    /// Part of `input` that was written to the provider's cache.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_writes: u64,
     /// Part of `output` that was reasoning.
@@ -33,7 +33,7 @@ impl Usage {
         Self { input, output, ..Self::default() }
     }
 
-    /// Returns the usage with no number above this one.
+    /// Returns the usage with every number capped at `most`.
     #[must_use]
     pub fn at_most(self, most: u64) -> Self {
         let Self { input, output, cached, cache_writes, reasoning } = self;
@@ -42,7 +42,7 @@ impl Usage {
         Self { input, output, cached, cache_writes, reasoning }
     }
 
-    /// Returns input and output together.
+    /// Returns the sum of input and output.
     #[must_use]
     pub fn total(self) -> u64 {
         self.input.saturating_add(self.output)
@@ -63,7 +63,7 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// Caller of a model.
+/// The purpose that a model is called for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelCaller {
@@ -76,13 +76,13 @@ pub enum ModelCaller {
     Title,
     /// The summary of a conversation that became too long.
     Summary,
-    /// The memory of people.
+    /// Learning facts about users for the memory.
     Memory,
     /// The verdict on a thread's goal.
     Goal,
-    /// The check of a skill before it is kept.
+    /// The check of a skill before it is stored.
     Moderation,
-    /// Help for people who write: follow-up questions, another wording.
+    /// Writing aids: follow-up questions, rewording.
     Assistance,
 }
 
@@ -99,7 +99,7 @@ impl ModelCaller {
         Self::Assistance,
     ];
 
-    /// Returns the word for it in tables and in the API.
+    /// Returns its name in tables and in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -114,13 +114,13 @@ impl ModelCaller {
         }
     }
 
-    /// Reads such a word.
+    /// Parses a [`Self::as_str`].
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|caller| caller.as_str() == word)
     }
 
-    /// Returns the caller of a call that this one makes beside its conversation: all that a sub-agent asks is its own.
+    /// Returns the caller for a side call with this purpose. All side calls of a sub-agent count as the sub-agent's.
     #[must_use]
     pub fn for_side_call(self, purpose: Self) -> Self {
         match self {
@@ -130,7 +130,7 @@ impl ModelCaller {
     }
 }
 
-/// Calls of one model by one caller, added up.
+/// Sum of the calls of one model by one caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spending {
     /// The caller.
@@ -141,7 +141,7 @@ pub struct Spending {
     pub usage: Usage,
     /// Number of calls.
     pub calls: u64,
-    /// Number of calls whose provider did not report their usage, or that were cut before it could.
+    /// Number of calls without reported usage, or cut before it was reported.
     pub unreported: u64,
 }
 
@@ -156,7 +156,7 @@ impl SpendingTally {
         self.add(Spending { caller, model, usage: usage.unwrap_or_default(), calls: 1, unreported });
     }
 
-    /// Adds calls that were added up elsewhere.
+    /// Adds calls that were summed elsewhere.
     pub fn add(&mut self, more: Spending) {
         let same = |own: &&mut Spending| own.caller == more.caller && own.model == more.model;
         match self.0.iter_mut().find(same) {
@@ -169,13 +169,13 @@ impl SpendingTally {
         }
     }
 
-    /// Returns the parts, in the order in which they were first asked.
+    /// Returns the parts, in the order of their first calls.
     #[must_use]
     pub fn parts(&self) -> &[Spending] {
         &self.0
     }
 
-    /// Returns the same as the spending of a sub-agent.
+    /// Returns the same spending, attributed to sub-agents.
     #[must_use]
     pub fn of_subagent(self) -> Self {
         let mut tally = Self::default();
@@ -183,7 +183,7 @@ impl SpendingTally {
         tally
     }
 
-    /// Returns all tokens together.
+    /// Returns the usage of all parts together.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_caller_has_a_word_that_reads_as_it() {
+    fn every_callers_name_parses_back_to_it() {
         for caller in ModelCaller::ALL {
             assert_eq!(ModelCaller::parse(caller.as_str()), Some(caller));
         }

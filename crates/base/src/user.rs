@@ -1,35 +1,35 @@
-//! Users: whose memory, files and limits something is. A user's id is the name of a folder, too.
+//! Users, the owners of memory, files and limits. A user's id is also the name of a folder.
 
 use crate::digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A user without an id of their own: the one in the terminal, on the page and with the API's token.
+/// Id of the local user, which the terminal, the page and the API token use.
 const LOCAL: &str = "default";
 
-/// Maximum length of an id, in characters: the names of folders have 255 at most.
+/// Maximum length of an id, in characters. File systems limit names to 255 bytes.
 const MAX_CHARS: usize = 128;
-/// Length of the mark of an id that was changed.
+/// Length of the digest appended to a converted id, in characters.
 const MARK_CHARS: usize = 16;
 
-/// Names a user: a person on all their platforms, or a room. It is safe as the name of a folder, and never empty.
+/// Names a user: a person on all their platforms, or a group chat. It is a safe folder name and never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline)]
 pub struct UserId(String);
 
-/// An id of a user that is empty.
+/// Error for an empty user id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the id of a user is empty")]
 pub struct EmptyUserId;
 
 impl UserId {
-    /// Makes it of an id that may have any characters, by DeerFlow's rule: other characters than ASCII letters, digits,
-    /// `-` and `_` become `-`, and then 16 hexadecimal digits of the id's SHA-256 keep different ids apart. So it is with a
-    /// long id, which is cut.
+    /// Converts an arbitrary id, following DeerFlow's rule: characters other than ASCII letters, digits, `-` and `_`
+    /// become `-`, and 16 hexadecimal digits of the id's SHA-256 are appended to keep different ids apart. Ids that are
+    /// too long are truncated and also get the digest.
     ///
     /// # Errors
-    /// When the id is empty.
+    /// If the id is empty.
     pub fn from_raw(raw: &str) -> Result<Self, EmptyUserId> {
         if raw.is_empty() {
             return Err(EmptyUserId);
@@ -45,13 +45,14 @@ impl UserId {
         Ok(Self(name))
     }
 
-    /// Returns the user of everything local: of the terminal, the page and the API's token.
+    /// Returns the local user, which the terminal, the page and the API token use.
     #[must_use]
     pub fn local() -> Self {
         Self(LOCAL.to_owned())
     }
 
-    /// Returns the user that a room is. Neither an account's name nor an id has a NUL, so no person is the same user.
+    /// Returns the user that represents a group chat. Bot names and platform ids never contain a NUL, so this id never
+    /// equals a person's.
     #[must_use]
     pub fn room(account: &str, chat: &str) -> Self {
         Self::from_raw(&format!("room\0{account}\0{chat}")).unwrap_or_default()
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_safe_id_is_itself_and_another_one_gets_a_mark() {
+    fn a_safe_id_is_kept_and_any_other_gets_a_digest() {
         assert_eq!(id_from_raw("ou_7d8-A"), "ou_7d8-A");
         assert_eq!(id_from_raw("slack:U1"), format!("slack-U1-{}", mark("slack:U1")));
         assert_eq!(id_from_raw("../etc"), format!("---etc-{}", mark("../etc")));
@@ -117,7 +118,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_id_is_always_a_plain_name_and_the_same_again(raw in ".{1,200}") {
+        fn an_id_is_always_a_plain_name_and_stable(raw in ".{1,200}") {
             let name = id_from_raw(&raw);
             prop_assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_'));
             prop_assert_eq!(id_from_raw(&name), name);

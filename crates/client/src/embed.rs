@@ -1,4 +1,4 @@
-//! The agent in another program: a folder, a model, and the usual tools on the files of threads.
+//! Embeds the agent in another program. It needs a folder and a model, and has the usual tools for a thread's files.
 //!
 //! ```
 //! use pudu_client::{Client, base::Model, model::Offline};
@@ -12,7 +12,7 @@
 //! let client = Client::open(home, [model]).await?;
 //! let wish = r#"/tool write_file {"path": "/mnt/user-data/outputs/note.txt", "content": "hello"}"#;
 //! println!("{}", client.chat("trip", wish).await?.text);
-//! let state = client.state(&"trip".into()).await?;
+//! let state = client.agent().state(&"trip".into()).await?;
 //! # let texts: Vec<&str> = state.messages.values().map(|message| message.text()).collect();
 //! # assert_eq!(texts[0], wish);
 //! # assert!(texts[3].contains("The tool `write_file` answered"), "{texts:?}");
@@ -36,31 +36,31 @@ pub use stream::{RunStream, StreamFailure, StreamItem, StreamMessage, StreamUsag
 pub use threads::GoalError;
 pub use uploads::{UploadError, UploadPart};
 
-use crate::{
-    AgentSetup, Client, Control, ModelInfo, Run, RunEnd, RunTask,
-    base::{Human, MessageId, Model, RunId, ThreadFolder, ThreadId, UserId},
-    harness::RunBounds,
-    sandbox::{Folders, LocalSandboxes, Options},
-    skills::Skills,
-    store::{Db, DbLocation, StoreError, now},
-    tools::{self, BUILT_IN, ToolLimits},
-};
+use crate::Client;
+use pudu_agent::{Agent, AgentSetup, ModelInfo, RunTask};
+use pudu_base::{Human, MessageId, Model, RunId, ThreadFolder, ThreadId, UserId};
+use pudu_harness::RunBounds;
+use pudu_runs::{Control, Run, RunEnd, RunManager};
+use pudu_sandbox::{Folders, LocalSandboxes, Options};
+use pudu_skills::Skills;
+use pudu_store::{Db, DbLocation, StoreError, now};
+use pudu_tools::{self as tools, BUILT_IN, ToolLimits};
 use std::{path::Path, sync::Arc};
 
-/// The account that threads of such a program count for.
+/// Account name of threads created by an embedding program. Threads of chats have their bot's name instead.
 const ACCOUNT: &str = "embedded";
-/// Maximum number of runs that work at once.
+/// Maximum number of concurrent runs.
 const CONCURRENCY: usize = 16;
-/// The tools besides the built-in ones: no shell, and no network access.
+/// Tools in addition to the built-in ones. They include no shell and no network access.
 const FILE_TOOLS: [&str; 7] =
     ["ls", "read_file", "write_file", "str_replace", "glob", "grep", "present_files"];
 
 impl Client {
-    /// Opens an agent in a folder of its own, with a SQLite database and the files of its threads. The first model is the
-    /// default. For other tools, limits, skills and sandboxes see [`Client::new`] and [`Client::configure`].
+    /// Opens an agent in its own folder, with a SQLite database and the files of its threads. The first model is the
+    /// default. For other tools, limits, skills and sandboxes see [`Agent::new`] and [`Agent::configure`].
     ///
     /// # Errors
-    /// When the database cannot be opened.
+    /// If the database cannot be opened.
     pub async fn open(
         home: &Path,
         models: impl IntoIterator<Item = Arc<dyn Model>>,
@@ -72,27 +72,28 @@ impl Client {
         let names = FILE_TOOLS.iter().chain(&BUILT_IN);
         let tools = names.filter_map(|name| tools::tool(name, ToolLimits::default()));
         let setup = AgentSetup::new(models, tools, RunBounds::default(), Arc::new(places));
-        Ok(Self::new(db, folders, setup, Skills::none(), CONCURRENCY))
+        let agent = Agent::new(db, folders, setup, Skills::none());
+        Ok(RunManager::new(agent, CONCURRENCY).into())
     }
 
     /// Sends a message to a thread, which is created if it is new, and waits for the answer.
     ///
     /// # Errors
-    /// When the store fails, or the agent is stopped meanwhile.
+    /// If the store fails, or the agent stops first.
     pub async fn chat(&self, thread: &str, text: &str) -> Result<RunEnd, StoreError> {
         self.say(thread, text).await?.ended().await.ok_or(StoreError::Closed)
     }
 
-    /// Sends a message to a thread, and returns the run that answers, which [`Client::stream`] reads. The run continues
-    /// with or without a reader.
+    /// Sends a message to a thread, which is created if it is new, and returns the run that answers. The run continues
+    /// with or without a reader. To read its items, use [`Client::stream`] instead.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn say(&self, thread: &str, text: &str) -> Result<Run, StoreError> {
         let thread = ThreadId::from(thread);
         let folder = ThreadFolder { owner: UserId::local(), thread: thread.clone() };
-        self.0.db.thread_used(&folder, ACCOUNT, now()).await?;
+        self.agent().db().thread_used(&folder, ACCOUNT, now()).await?;
         let input = vec![Human::new(MessageId::fresh(), text)];
-        Ok(self.start(RunTask { input, ..RunTask::new(thread, RunId::fresh()) }, Control::default()))
+        Ok(self.runs().start(RunTask { input, ..RunTask::new(thread, RunId::fresh()) }, Control::default()))
     }
 }

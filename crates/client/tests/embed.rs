@@ -1,13 +1,15 @@
-//! What a program of somebody's own finds when it embeds the agent.
+//! Tests of the agent as embedded in another program.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use pudu_client::{
-    AgentSetup, Client, MemoryMode, MemoryOf, MemoryRules, MemorySetup, ModelInfo,
+    Client,
+    agent::{Agent, AgentSetup, MemoryMode, MemoryOf, MemoryRules, MemorySetup, ModelInfo},
     base::{Model, ThreadId, UserId},
     embed::UploadError,
     harness::RunBounds,
     memories::MemoryOptions,
     model::Offline,
+    runs::RunManager,
     sandbox::{Folders, LocalSandboxes, Options},
     skills::{CatalogPaths, Skills},
     store::{Db, DbLocation},
@@ -43,7 +45,8 @@ async fn client(home: &Path) -> Client {
         container: "/mnt/skills".to_owned(),
     });
     let memory = MemorySetup::new(rules, None, &setup.models);
-    Client::new(db, folders, AgentSetup { memory, ..setup }, skills, 1)
+    let agent = Agent::new(db, folders, AgentSetup { memory, ..setup }, skills);
+    RunManager::new(agent, 1).into()
 }
 
 #[tokio::test]
@@ -74,7 +77,7 @@ async fn skills_are_installed_listed_and_switched() {
         "notes": [],
     });
     assert_eq!(json!(client.install_skill(&archive).await.unwrap()), installed);
-    assert!(client.install_skill(&archive).await.is_err(), "there is one of this name");
+    assert!(client.install_skill(&archive).await.is_err(), "a skill with this name exists");
     let mut skill = json!({
         "name": "tea", "description": "Makes tea.", "license": null, "category": "custom", "enabled": true,
         "editable": true,
@@ -96,7 +99,10 @@ async fn memory_is_one_document() {
     };
     let document = client.create_memory_fact(&me, AddedFact::new("Drinks tea")).await.unwrap();
     assert_eq!(facts(&document), ["Drinks tea"]);
-    assert!(client.create_memory_fact(&me, AddedFact::new("Drinks tea")).await.is_err(), "it is known");
+    assert!(
+        client.create_memory_fact(&me, AddedFact::new("Drinks tea")).await.is_err(),
+        "the fact is already known"
+    );
     let id = document["facts"][0]["id"].as_str().unwrap();
     let export = client.export_memory(&me).await.unwrap();
     let change = FactChange { content: Some("Drinks coffee".to_owned()), ..FactChange::default() };
@@ -114,7 +120,7 @@ async fn memory_is_one_document() {
 }
 
 #[tokio::test]
-async fn files_come_all_or_none_and_go() {
+async fn uploads_are_stored_all_or_none_and_can_be_deleted() {
     let home = tempfile::tempdir().unwrap();
     let (client, thread) = (client(home.path()).await, ThreadId::from("trip"));
     let (table, folder) = (home.path().join("a b.csv"), home.path().join("folder"));
@@ -122,7 +128,7 @@ async fn files_come_all_or_none_and_go() {
     fs::create_dir(&folder).unwrap();
     let refused = client.upload_files("trip", &[table.clone(), folder.clone()]).await;
     assert!(matches!(refused, Err(UploadError::NoFile(path)) if path == folder));
-    assert_eq!(client.list_uploads(&thread).await.unwrap().count, 0, "nothing is half taken");
+    assert_eq!(client.list_uploads(&thread).await.unwrap().count, 0, "no upload is stored in part");
     let taken = json!(client.upload_files("trip", std::slice::from_ref(&table)).await.unwrap());
     assert_eq!(
         (&taken["success"], &taken["message"]),
@@ -131,7 +137,7 @@ async fn files_come_all_or_none_and_go() {
     let file = &taken["files"][0];
     assert_eq!(file["markdown_file"], "a b.md", "{file}");
     assert_eq!(file["artifact_url"], "/api/threads/trip/artifacts/mnt/user-data/uploads/a%20b.csv", "{file}");
-    assert!(table.exists(), "it is copied");
+    assert!(table.exists(), "the file is copied");
     let path = file["path"].as_str().unwrap();
     let (bytes, kind) = client.get_artifact(&thread, path).await.unwrap();
     assert_eq!((bytes.as_slice(), kind), (&b"x,y\n1,2\n"[..], "text/csv"));
@@ -140,9 +146,9 @@ async fn files_come_all_or_none_and_go() {
     }
     let gone = client.delete_upload(&thread, "a b.csv").await.unwrap();
     assert_eq!(json!(gone), json!({ "success": true, "message": "Deleted a b.csv" }));
-    assert_eq!(client.list_uploads(&thread).await.unwrap().count, 0, "its text goes with it");
+    assert_eq!(client.list_uploads(&thread).await.unwrap().count, 0, "its extracted text is removed as well");
     assert!(client.delete_upload(&thread, "a b.csv").await.is_err());
-    assert_eq!(fs::read_dir(home.path().join("tmp")).unwrap().count(), 0, "nothing is left on the way");
+    assert_eq!(fs::read_dir(home.path().join("tmp")).unwrap().count(), 0, "no temporary file is left");
 }
 
 #[tokio::test]

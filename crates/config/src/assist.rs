@@ -1,15 +1,15 @@
-//! Small helps of a model for people who write in DeerFlow's frontend: its `suggestions` and `input_polish`.
+//! Writing assistance by a model in DeerFlow's frontend: its `suggestions` and `input_polish`.
 
 use super::{model::ModelConfig, reader::Section};
 
-/// Helps of a model for people who write.
+/// Settings of the writing assistance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assistance {
     /// Maximum number of follow-up questions that are suggested.
     pub max_suggestions: u32,
-    /// Whether any are.
+    /// Whether follow-up questions are suggested.
     pub suggests: bool,
-    /// Rules for polishing texts; no text is polished if `None`.
+    /// Rules for polishing texts; `None` disables it.
     pub polish: Option<PolishRules>,
 }
 
@@ -33,7 +33,8 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> Assistance {
         /// Maximum number of suggested questions.
         max_suggestions = number(1..=5).or(3);
     }
-    let section = top.section("input_polish").about("Rewording of what people type in DeerFlow's frontend.");
+    let section =
+        top.section("input_polish").about("Rewording of text that people type in DeerFlow's frontend.");
     settings! { section =>
         /// Enables /api/input-polish, which rewords a text before it is sent.
         enabled = flag().or(true);

@@ -2,9 +2,9 @@
 //!
 //! The variables are DeerFlow's. `AUTH_JWT_SECRET` signs sessions; `DEER_FLOW_INTERNAL_AUTH_TOKEN` lets a program of
 //! the installation act for a user; `DEER_FLOW_AUTH_DISABLED` switches sign-in off, except in production.
-//! `GATEWAY_ENABLE_DOCS` switches off the pages that describe the API to strangers.
+//! `GATEWAY_ENABLE_DOCS` switches off the pages that document the API.
 //!
-//! Sign-in by providers is in `oidc.rs`.
+//! Sign-in through providers is in `oidc.rs`.
 
 use super::{
     Start,
@@ -18,29 +18,29 @@ use secrecy::{ExposeSecret, SecretString};
 use std::net::IpAddr;
 use url::{Origin, Url};
 
-/// A secret that is shorter, in bytes, can be guessed.
+/// Minimum length of a secret, in bytes. Shorter ones can be guessed.
 const MIN_SECRET_BYTES: usize = 16;
 
-/// Rules of sign-in that need a restart.
+/// Settings of sign-in that need a restart.
 #[derive(Clone, Debug, Default)]
 pub struct AuthConfig {
-    /// The origins of other pages that may use the API, as browsers name them.
+    /// Origins of other pages that may use the API, in the form that browsers send.
     pub cors_origins: Vec<String>,
-    /// Proxies whose report of the client's address is trusted.
+    /// Proxies that are trusted to report the client's address.
     pub trusted_proxies: Vec<IpNet>,
-    /// The key that signs sessions; one in the home if `None`.
+    /// The key that signs sessions; if `None`, it is in the home folder.
     pub jwt_secret: Option<SecretString>,
-    /// The token by which a program of the installation acts for a user; no program may if `None`.
+    /// The token that lets a program of the installation act for a user; if `None`, no program can.
     pub internal_token: Option<SecretString>,
-    /// Whether sign-in is disabled. Every caller is then the operator.
+    /// Whether sign-in is disabled. Every caller is then the operator: the local user, as an administrator.
     pub disabled: bool,
-    /// Whether sessions may outlive the browser over plain HTTP.
+    /// Whether sessions may outlive the browser session over plain HTTP.
     pub insecure_persistence: bool,
-    /// Sign-in by providers; none if it is off.
+    /// Sign-in through providers; `None` if it is disabled.
     pub oidc: Option<OidcConfig>,
-    /// The address at which browsers reach pudu, where it is known.
+    /// The URL at which browsers reach pudu, if known.
     pub public_url: Option<Url>,
-    /// Whether the description of the API is not served.
+    /// Whether the API's documentation is hidden.
     pub hides_docs: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn read(top: &Section<'_>, start: &Start, public_url: Option<Url>) ->
         listed as "cors_origins" = list("origins", |value| match value {
             NodeValue::Text(text) => origin(text),
             _ => Err(ORIGIN.to_owned()),
-        }).or_told(Vec::new(), "none");
+        }).or_described(Vec::new(), "none");
     }
     settings! { auth =>
         /// Addresses or networks of proxies that name the client in X-Real-IP or X-Forwarded-For; `AUTH_TRUSTED_PROXIES`
@@ -62,20 +62,21 @@ pub(super) fn read(top: &Section<'_>, start: &Start, public_url: Option<Url>) ->
         proxies as "trusted_proxies" = list("addresses or networks", |value| match value {
             NodeValue::Text(text) => network(text),
             _ => Err(NETWORK.to_owned()),
-        }).or_told(Vec::new(), "none");
+        }).or_described(Vec::new(), "none");
     }
     let origins = from_env(top, start, "GATEWAY_CORS_ORIGINS", listed, origin);
     let disabled = is_on(start, "DEER_FLOW_AUTH_DISABLED");
     if disabled && is_production(start) {
-        let what = "it is ignored in production: people sign in";
-        top.note(Problem::warning(None, "DEER_FLOW_AUTH_DISABLED", what, "take the variable away"));
+        let what = "it is ignored in production, where users sign in";
+        top.note(Problem::warning(None, "DEER_FLOW_AUTH_DISABLED", what, "unset the variable"));
     }
     if disabled && !is_production(start) && gateway.entry("token").is_some() {
-        let what = "it makes everybody an administrator, and gateway.token lets in whoever has it alone";
-        top.note(Problem::error(None, "DEER_FLOW_AUTH_DISABLED", what, "take one of the two away"));
+        let what =
+            "it makes every caller an administrator, but gateway.token admits only callers with the token";
+        top.note(Problem::error(None, "DEER_FLOW_AUTH_DISABLED", what, "remove one of the two"));
     }
     if origins.iter().any(|origin| origin == ANY) {
-        let what = "`*` is ignored: whoever is signed in would be signed in for every page of the world";
+        let what = "`*` is ignored, because every website could act as a signed-in user";
         gateway.warn("cors_origins", what, "name each origin: https://app.example.com");
     }
     AuthConfig {
@@ -91,7 +92,7 @@ pub(super) fn read(top: &Section<'_>, start: &Start, public_url: Option<Url>) ->
     }
 }
 
-/// Reads whether visitors may make themselves an account. DeerFlow's default is yes; pudu's is no.
+/// Reads whether visitors may create an account. DeerFlow's default is yes; pudu's is no.
 pub(super) fn registration(top: &Section<'_>) -> bool {
     let section = top.section("auth").section("local").about("Accounts with a password.");
     settings! { section =>
@@ -103,7 +104,7 @@ pub(super) fn registration(top: &Section<'_>) -> bool {
 
 const ANY: &str = "*";
 const ORIGIN: &str =
-    "write an origin as browsers do: https://app.example.com, with the port if it is not the usual one";
+    "write an origin as browsers do: https://app.example.com, with the port if it is not the default";
 const NETWORK: &str = "write an address or a network: 10.0.0.7 or 10.0.0.0/8";
 
 fn origin(text: &str) -> Result<String, String> {
@@ -127,7 +128,7 @@ fn network(text: &str) -> Result<IpNet, String> {
     text.parse().ok().or_else(alone).ok_or_else(|| NETWORK.to_owned())
 }
 
-/// Takes a list between commas from a variable, where it is set, in place of the file's.
+/// Returns the comma-separated list in a variable if it is set, otherwise the list of the file.
 fn from_env<T>(
     top: &Section<'_>,
     start: &Start,
@@ -140,7 +141,7 @@ fn from_env<T>(
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         match parse(part) {
             Ok(one) => all.push(one),
-            Err(help) => top.note(Problem::error(None, name, format!("\"{part}\" cannot be used"), help)),
+            Err(help) => top.note(Problem::error(None, name, format!("invalid entry \"{part}\""), help)),
         }
     }
     all
@@ -150,8 +151,8 @@ fn secret(top: &Section<'_>, start: &Start, name: &str) -> Option<SecretString> 
     let (name, text) = start.env.first(&[name])?;
     let secret = SecretString::from(text.trim());
     if secret.expose_secret().len() < MIN_SECRET_BYTES {
-        let what = format!("it is shorter than {MIN_SECRET_BYTES} characters, so that it can be guessed");
-        top.note(Problem::error(None, name, what, "take 32 random bytes: openssl rand -hex 32"));
+        let what = format!("it is shorter than {MIN_SECRET_BYTES} characters and can be guessed");
+        top.note(Problem::error(None, name, what, "generate 32 random bytes: openssl rand -hex 32"));
     }
     top.know_secret([&secret]);
     Some(secret)
@@ -162,7 +163,7 @@ fn is_on(start: &Start, name: &str) -> bool {
     start.env.get(name).is_some_and(on)
 }
 
-/// Returns whether a variable says anything but yes.
+/// Returns whether a variable is set to anything that does not mean yes.
 fn is_refused(start: &Start, name: &str) -> bool {
     start.env.get(name).is_some() && !is_on(start, name)
 }

@@ -1,21 +1,19 @@
-//! Limits of the spending of runs: DeerFlow's `token_budget`, for a run and for a sub-agent's task, and pudu's own
+//! Limits on the spending of runs: DeerFlow's `token_budget`, for a run or a sub-agent's task, and pudu's own
 //! `budgets`.
 
 use super::{model::ModelConfig, quantity::NumberUnit, reader::Section};
-use pudu_client::{
-    BudgetRule, BudgetRules, CheaperModel,
-    base::{BudgetPeriod, BudgetScope},
-    harness::{TokenBudget, TokenLimit},
-    store::BudgetUnit,
-};
+use pudu_agent::{BudgetRule, BudgetRules, CheaperModel};
+use pudu_base::{BudgetPeriod, BudgetScope};
+use pudu_harness::{TokenBudget, TokenLimit};
+use pudu_store::BudgetUnit;
 
-/// Largest limit in tokens.
+/// Maximum limit, in tokens.
 const MAX_TOKENS: u64 = 1_000_000_000_000;
-/// Largest budget in tokens.
+/// Maximum budget, in tokens.
 const MAX_BUDGET: i64 = 1_000_000_000_000;
-/// Largest limit in money.
+/// Maximum limit, in units of a currency.
 const MAX_COST: f64 = 1e9;
-/// Millionths of a whole.
+/// Number of millionths in a whole.
 const MICROS: f64 = 1e6;
 
 settings! {
@@ -40,7 +38,7 @@ settings! {
 }
 
 impl TokenBudgetConfig {
-    /// That of a run where nothing is written.
+    /// Default of a run.
     const RUN: Self = Self {
         enabled: false,
         max_tokens: 200_000,
@@ -50,13 +48,13 @@ impl TokenBudgetConfig {
         stop: 1.0,
     };
 
-    /// Returns that of a sub-agent's task where nothing is written.
+    /// Returns the default of a sub-agent's task.
     pub(super) fn of_task(summaries: bool) -> Self {
         let max_tokens = if summaries { 1_000_000 } else { 2_000_000 };
         Self { enabled: true, max_tokens, warn: 0.7, ..Self::RUN }
     }
 
-    /// Returns the limits that it sets.
+    /// Returns the resulting limits.
     pub(super) fn budget(&self) -> TokenBudget {
         if !self.enabled {
             return TokenBudget::default();
@@ -86,9 +84,9 @@ pub(super) fn of_run(top: &Section<'_>) -> TokenBudget {
         .section("token_budget")
         .about("Maximum tokens of a run, including those of its sub-agents (docs/budgets.md).");
     let read = token_budget(&section, TokenBudgetConfig::RUN);
-    let says = section.present().any(|entry| entry.key != "enabled");
-    if says && section.entry("enabled").is_none() {
-        section.warn_here("this budget is kept only with `enabled: true`", "write `enabled`, true or false");
+    let has_keys = section.present().any(|entry| entry.key != "enabled");
+    if has_keys && section.entry("enabled").is_none() {
+        section.warn_here("this budget applies only with `enabled: true`", "write `enabled`, true or false");
     }
     read.budget()
 }
@@ -97,13 +95,13 @@ pub(super) fn of_run(top: &Section<'_>) -> TokenBudget {
 pub(super) fn token_budget(section: &Section<'_>, before: TokenBudgetConfig) -> TokenBudgetConfig {
     let read = TokenBudgetConfig::read(section, before);
     if read.stop < read.warn {
-        let what = "a run would be stopped before its model is told";
+        let what = "a run would be stopped before its model is warned";
         section.refuse("hard_stop_threshold", what, "write at least `warn_threshold`");
     }
     read
 }
 
-/// Reads the budgets of runs, people, rooms and accounts.
+/// Reads the budgets of runs, users, rooms and bots.
 pub(super) fn rules(top: &Section<'_>, models: &[ModelConfig]) -> BudgetRules {
     let section = top.section("budgets").about(
         "Limits of spending by run, user, group, bot and in total; each limit is optional (docs/budgets.md).",
@@ -116,7 +114,7 @@ pub(super) fn rules(top: &Section<'_>, models: &[ModelConfig]) -> BudgetRules {
         /// Name of the model that answers once most of a budget is spent.
         cheaper as "cheaper_model" = model(models).eg("main").optional("none");
         /// Share of a budget from which that model answers.
-        from as "cheaper_threshold" = decimal(0.0..=1.0).or_told(warn, "`warn_threshold`");
+        from as "cheaper_threshold" = decimal(0.0..=1.0).or_described(warn, "`warn_threshold`");
     }
     let mut limits = of_one_run(&section.section("run").about("Limits of each run."), &currency);
     for (key, scope, about) in [
@@ -182,20 +180,19 @@ fn thousandths(share: f64) -> u32 {
     (share * 1000.0).round() as u32
 }
 
-/// Refuses budgets in money that some model's calls would not count for.
+/// Refuses budgets in money unless every model has a price in their currency.
 fn check_prices(section: &Section<'_>, currency: &str, models: &[ModelConfig]) {
     if models.is_empty() {
-        let what = "a budget in money needs models with prices, and none is written";
+        let what = "a budget in money needs models with prices, but no model has one";
         section.refuse_here(what, "write `models` with their `pricing`, or set the budget in tokens");
     }
     for model in models {
         let what = match &model.price {
-            None => format!(
-                "the model \"{}\" has no price, so its calls would cost nothing here",
-                model.settings.name
-            ),
+            None => {
+                format!("the model \"{}\" has no price, so its calls would not count", model.settings.name)
+            }
             Some(price) if price.currency != currency => format!(
-                "the model \"{}\" has its price in {}, and the budgets are in {currency}",
+                "the price of the model \"{}\" is in {}, but the budgets are in {currency}",
                 model.settings.name, price.currency
             ),
             Some(_) => continue,

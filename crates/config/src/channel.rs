@@ -1,11 +1,11 @@
-//! The accounts under `channels:`: the bots, the people who may speak to them, and the bots' behaviour.
+//! The bots under `channels:`, the people who may use them, and the bots' behaviour.
 //!
-//! An account's name is its key; its platform is `type:`, or the key if there is no `type:`, so two bots of one
-//! platform are two entries. An account is on with `enabled: true`, off with `enabled: false`, and without
-//! `enabled` it is on as soon as it has credentials. An account that is off has no required keys.
+//! A bot's name is its key; its platform is `type:`, or the key if there is no `type:`, so two bots of one platform are
+//! two entries. A bot is on with `enabled: true` and off with `enabled: false`. Without `enabled` it is on if it has
+//! credentials. A bot that is off has no required keys.
 //!
-//! To add a platform: one file beside `telegram.rs` with its [`Platform`] and its [`PlatformReader`], one
-//! line in [`READERS`]; remove its line from `other.rs`.
+//! To add a platform, add a file next to `telegram.rs` with its [`Platform`] and its [`PlatformReader`], add its line
+//! to [`READERS`], and remove its line from `other.rs`.
 
 mod context;
 mod dingtalk;
@@ -28,8 +28,9 @@ pub use context::{GroupContext, GroupHistory};
 pub use follow_up::FollowUpMode;
 use indexmap::IndexMap;
 use jiff::tz::TimeZone;
+use pudu_agent::RetentionRules;
 use pudu_channels::{Channel, ChannelError, ChatCommand};
-use pudu_client::{RetentionRules, wire::thread::API_ACCOUNT};
+use pudu_langgraph::thread::API_ACCOUNT;
 use pudu_texts::Language;
 use secrecy::{ExposeSecret, SecretString};
 pub use session::SessionOverrides;
@@ -48,14 +49,14 @@ pub struct AccountConfig {
     pub name: String,
     /// Its platform, with the settings to connect to it.
     pub platform: Arc<dyn Platform>,
-    /// The language of its menus, where one is configured.
+    /// The configured language of its menus.
     pub language: Option<Language>,
-    /// Another number after an edit that needs a new connection.
+    /// Fingerprint that changes whenever an edit requires a reconnection.
     pub print: u64,
 }
 
 impl AccountConfig {
-    /// Stores a fingerprint of the values that the account's connection is made with.
+    /// Stores the fingerprint of the values that affect the bot's connection.
     pub(super) fn stamped(self, keys: &IndexMap<String, Key>) -> Self {
         let below = format!("channels.{}.", self.name);
         let mut hasher = DefaultHasher::new();
@@ -67,15 +68,15 @@ impl AccountConfig {
     }
 }
 
-/// Platform of an account, with the settings to connect to it.
+/// Platform of a bot, with the settings to connect to it.
 pub trait Platform: fmt::Debug + Send + Sync {
     /// Returns the platform's name.
     fn name(&self) -> &'static str;
 
-    /// Returns in a word how events come.
+    /// Returns the name of the event transport.
     fn transport(&self) -> &'static str;
 
-    /// Returns the secrets that no log may contain; first the one by which the platform knows the bot.
+    /// Returns the secrets to keep out of logs. The first one identifies the bot on the platform.
     fn secrets(&self) -> Vec<&SecretString>;
 
     /// Returns whether the bot is open to everyone if no list restricts it.
@@ -83,85 +84,86 @@ pub trait Platform: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Returns the credentials that cannot be right: the key, the problem, and the remedy.
+    /// Returns the obviously wrong credentials, each with its key, the problem and the fix.
     fn doubts(&self) -> Vec<(&'static str, &'static str, &'static str)> {
         Vec::new()
     }
 
-    /// Makes the account's channel. Nothing is sent before it listens or replies.
+    /// Creates the bot's channel. Nothing is sent before it listens or replies.
     fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError>;
 }
 
-/// The commands for a platform's own menu.
+/// Commands for the platform's own menu.
 pub type Menu = Vec<ChatCommand>;
 
-/// How the accounts of a platform are read.
+/// Reader of the settings of a platform's bots.
 struct PlatformReader {
     /// The platform's name.
     name: &'static str,
-    /// The keys without which nothing works there.
+    /// The required keys.
     credentials: &'static [&'static str],
-    /// Reads an account; `None` when something is missing, which is reported if the account is on.
+    /// Reads a bot. Returns `None` if something is missing, which is reported if the bot is on.
     read: fn(&Section<'_>) -> Option<Arc<dyn Platform>>,
-    /// Reads the id of a person; the error says how to write one.
+    /// Parses the id of a person. The error describes valid ids.
     user: ReadId,
-    /// Reads the id of a chat, likewise.
+    /// Parses the id of a chat. The error describes valid ids.
     chat: ReadId,
-    /// Form of ids, in a few words.
+    /// Short description of the id format.
     ids: &'static str,
-    /// A sentence about its accounts.
+    /// A sentence that describes the platform's bots.
     about: &'static str,
-    /// Source of the recent messages of a group there.
+    /// Source of the recent messages of a group.
     history: GroupHistory,
 }
 
 type ReadId = fn(&NodeValue) -> Result<String, String>;
 
-/// The platforms that pudu speaks.
+/// The supported platforms.
 const READERS: &[&PlatformReader] =
     &[&telegram::READER, &feishu::READER, &dingtalk::READER, &slack::READER, &discord::READER];
 
-/// How an account behaves; looked up for each message.
+/// Behaviour of a bot, looked up for each message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AccountPolicy {
-    /// People who may speak to it.
+    /// People who may use it.
     pub allowed_users: Allow,
-    /// Chats in which it may be spoken to.
+    /// Chats in which it may be used.
     pub allowed_chats: Allow,
-    /// Whether people make themselves known by a code.
+    /// Whether people can pair with a code.
     pub pairing: bool,
-    /// Ids of the approvers; if empty, the person that the run works for approves.
+    /// Ids of the approvers. If empty, the run's requester approves.
     pub approvers: BTreeSet<String>,
-    /// Handling of messages that come during a run.
+    /// Handling of messages that arrive during a run.
     pub follow_ups: FollowUpMode,
-    /// The agent that answers, and how.
+    /// The agent that answers, and its settings.
     pub session: SessionOverrides,
-    /// Whether people choose who answers; if not set, they do unless `session` names an agent.
+    /// Whether users choose the agent. If unset, they choose it unless `session` names one.
     pub agent_choice: Option<Choosing>,
-    /// The time zone of the account's people; the model sees it.
+    /// The time zone of the bot's users, which is given to the model.
     pub timezone: TimeZone,
-    /// The language of its answers; if not set, the person's.
+    /// The language of its answers. If not set, each person's language.
     pub language: Option<Language>,
-    /// Recent messages of a group that the model reads beside a question.
+    /// Recent messages of a group that the model reads with a question.
     pub context: GroupContext,
 }
 
 impl AccountPolicy {
-    /// Returns whether the account is open to everyone.
+    /// Returns whether the bot is open to everyone.
     pub fn admits_everybody(&self) -> bool {
         !self.pairing && self.allowed_users == Allow::Everyone && self.allowed_chats == Allow::Everyone
     }
 }
 
-/// Advice on how to restrict an account that is open to everyone.
-pub const CLOSING: &str = "name who may use it in `allowed_users` or `allowed_chats`, or let people in by a code with `pairing: true`";
+/// Advice on how to restrict a bot that is open to everyone.
+pub const CLOSING: &str = "list its users in `allowed_users` or `allowed_chats`, or admit users by a code with \
+                           `pairing: true`";
 
 /// A list of allowed ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allow {
-    /// Everyone, because nothing was listed.
+    /// Everyone, because the list is empty.
     Everyone,
-    /// These ids.
+    /// Only these ids.
     Only(BTreeSet<String>),
 }
 
@@ -180,24 +182,24 @@ impl Allow {
     }
 }
 
-/// Whether people choose who answers.
+/// Whether people choose the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choosing {
     /// They do not.
     Fixed,
-    /// They do, among the agents that there are.
+    /// They choose among the existing agents.
     Choose,
-    /// They do, and make agents and have them changed.
+    /// They can also create agents and have them changed.
     Create,
 }
 
-/// Treatment of people who joined no user.
+/// Treatment of platform identities that are not linked to a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnpairedPeople {
-    /// Each is a user of their own.
+    /// Each is a separate user.
     #[default]
     Own,
-    /// All are the local user together.
+    /// All are the local user.
     Shared,
 }
 
@@ -205,7 +207,7 @@ const UNPAIRED_PEOPLE: &[(&str, UnpairedPeople)] =
     &[("own", UnpairedPeople::Own), ("shared", UnpairedPeople::Shared)];
 
 settings! {
-    /// Times for all accounts, picked up for the next message.
+    /// Settings of all bots that apply from the next message on.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Timing(section) {
         /// Time for active runs to finish at shutdown, in seconds; the others resume at the next start.
@@ -221,16 +223,16 @@ settings! {
         unpaired as "unpaired_people": UnpairedPeople = choice(UNPAIRED_PEOPLE).or(UnpairedPeople::Own);
         /// Time zone of the users, such as Europe/Berlin, for the day and time in the agent's prompt. The default is the
         /// system's.
-        timezone: TimeZone = timezone().eg("Europe/Berlin").or_told(TimeZone::system(), "the system's");
+        timezone: TimeZone = timezone().eg("Europe/Berlin").or_described(TimeZone::system(), "the system's");
         /// Language of pudu's own texts (commands, buttons, notes): en or zh (Simplified Chinese). If unset, each user's
         /// language if the platform reports it, else English.
         language: Option<Language> = language().applies(Effect::Reconnect).eg("en")
-            .optional("the person's, else English");
+            .optional("the user's, else English");
     }
 }
 
 settings! {
-    /// How much may wait and run; set once at the start.
+    /// Limits of waiting messages and concurrent runs, set at the start.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Capacity(section) {
         /// Maximum number of a bot's messages that wait for their answers; the bot refuses more, and the platform redelivers
@@ -244,7 +246,7 @@ settings! {
 const CHOOSING: &[(&str, Choosing)] =
     &[("fixed", Choosing::Fixed), ("choose", Choosing::Choose), ("create", Choosing::Create)];
 
-/// Reads how much may wait and run.
+/// Reads the limits of waiting messages and concurrent runs.
 pub(super) fn capacity(top: &Section<'_>) -> Capacity {
     let section = top.section("channels").about("Chat platforms.");
     section.note_unused(&["gateway_url", "langgraph_url"]);
@@ -255,7 +257,7 @@ pub(super) fn capacity(top: &Section<'_>) -> Capacity {
     capacity
 }
 
-/// Reads the timing that is common to all accounts.
+/// Reads the timing settings of all bots.
 pub(super) fn timing(top: &Section<'_>) -> Timing {
     Timing::read(&top.section("channels"))
 }
@@ -268,7 +270,7 @@ fn own_language(section: &Section<'_>, common: Option<Language>) -> Option<Langu
     language
 }
 
-/// Reads the accounts that are on.
+/// Reads the bots that are on.
 pub(super) fn accounts(top: &Section<'_>) -> Vec<AccountConfig> {
     let language = top.section("channels").language("language").foreign();
     let found: Vec<_> = find(top).into_iter().filter_map(|found| account(found, language)).collect();
@@ -290,7 +292,7 @@ fn account(found: AccountSection<'_>, common: Option<Language>) -> Option<(Accou
     found.section.is_needed().then_some((account, found.section))
 }
 
-/// One bot is one account: two would take each other's messages.
+/// Refuses a second entry for the same bot: the two would take each other's messages.
 fn refuse_twins(found: &[(AccountConfig, Section<'_>)]) {
     let same = |a: &AccountConfig, b: &AccountConfig| {
         let proof = |account: &AccountConfig| {
@@ -300,13 +302,13 @@ fn refuse_twins(found: &[(AccountConfig, Section<'_>)]) {
     };
     for (at, (account, section)) in found.iter().enumerate() {
         if let Some((first, _)) = found.iter().take(at).find(|(first, _)| same(first, account)) {
-            let what = format!("this is the same bot as `channels.{}`", first.name);
-            section.refuse_here(what, "keep one of the two, or give each a bot of its own");
+            let what = format!("this bot is already configured as `channels.{}`", first.name);
+            section.refuse_here(what, "remove one of the two, or use a separate bot for each");
         }
     }
 }
 
-/// Reads how each account behaves, by its name.
+/// Reads the behaviour of each bot, by its name.
 pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
     let wide = top.section("channels");
     settings! { wide =>
@@ -315,7 +317,7 @@ pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
         /// Choice of the agent by users: fixed, choose (among existing agents) or create (also create and change agents). The
         /// default is create, or fixed if `session` names an agent.
         choosing as "agent_choice" = choice(CHOOSING).eg("create")
-            .optional("create; fixed where `session` names an agent");
+            .optional("create; fixed if `session` names an agent");
     }
     let session = "Agent that answers, and its settings. A bot's own `session` overrides this.";
     let (common, times) = (session::read(&wide, session), timing(top));
@@ -323,20 +325,20 @@ pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
         let SectionKind::Ours(reader) = kind else { return None };
         settings! { section =>
             /// Ids of the users who may write to the bot. An empty list admits all.
-            allowed_users = list(reader.ids, reader.user).or_told(Vec::new(), "everybody");
+            allowed_users = list(reader.ids, reader.user).or_described(Vec::new(), "everyone");
             /// Ids of the chats in which users may write to the bot. An empty list admits all.
-            allowed_chats = list(reader.ids, reader.chat).or_told(Vec::new(), "everybody");
+            allowed_chats = list(reader.ids, reader.chat).or_described(Vec::new(), "everyone");
             /// Admits unlisted users by a code: `pudu connect` makes one, valid for ten minutes.
             pairing = flag().or(false);
             /// Ids of the users who approve restricted actions; if empty, the user who sent the message decides.
-            approvers = list(reader.ids, reader.user).or_told(Vec::new(), "whoever is answered");
+            approvers = list(reader.ids, reader.user).or_described(Vec::new(), "the sender of the message");
             /// Override of `channels.follow_ups` for this bot.
-            follow_ups = choice(FollowUpMode::NAMES).eg("queue").or_told(follow_ups, "`channels.follow_ups`");
+            follow_ups = choice(FollowUpMode::NAMES).eg("queue").or_described(follow_ups, "`channels.follow_ups`");
             /// Override of `channels.agent_choice` for this bot.
             agent_choice = choice(CHOOSING).eg("create").optional("`channels.agent_choice`").or(choosing);
             /// Override of `channels.timezone` for this bot.
             timezone = timezone().eg("Europe/Berlin")
-                .or_told(times.timezone.clone(), "`channels.timezone`");
+                .or_described(times.timezone.clone(), "`channels.timezone`");
         }
         let session = session::read(&section, "Overrides of `channels.session` for this bot.");
         let policy = AccountPolicy {
@@ -358,7 +360,7 @@ pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
     find(top).into_iter().filter_map(one).collect()
 }
 
-/// Reads the retention of the accounts' data; that of an account that is off counts, too.
+/// Reads the retention of the bots' data, including that of bots that are off.
 pub(super) fn retention(top: &Section<'_>) -> RetentionRules {
     let usual = retention::read(top, None);
     let ours = find(top).into_iter().filter(|found| matches!(found.kind, SectionKind::Ours(_)));
@@ -367,7 +369,7 @@ pub(super) fn retention(top: &Section<'_>) -> RetentionRules {
     RetentionRules { usual, accounts, memory: retention::memory(top) }
 }
 
-/// An account's section, which is needed if the account is on.
+/// A bot's section. Its required keys are enforced if the bot is on.
 struct AccountSection<'r> {
     name: &'r str,
     kind: SectionKind,
@@ -380,14 +382,14 @@ enum SectionKind {
     Other(&'static other::Other),
 }
 
-/// The name under which the page and the terminal are an account.
+/// The account name of the page and the terminal.
 pub const LOCAL: &str = "local";
 
-/// Names that no account of a platform may have, and their owners.
+/// Reserved names that no bot may have, and their owners.
 const TAKEN: [(&str, &str); 2] =
     [(LOCAL, "the page and the terminal"), (API_ACCOUNT, "clients of the HTTP API")];
 
-/// The keys of `channels:` that are not accounts.
+/// The keys of `channels:` that are not bots.
 const WIDE: &[&str] = &[
     "agent_choice",
     "follow_up_window_ms",
@@ -404,7 +406,7 @@ const WIDE: &[&str] = &[
     "unpaired_people",
 ];
 
-/// Finds the accounts. A key that is neither an account nor known stays unknown.
+/// Finds the bots. A key that is neither a bot nor a known setting is left for the report of unknown keys.
 fn find<'r>(top: &Section<'r>) -> Vec<AccountSection<'r>> {
     let wide = top.section("channels");
     let accounts = wide.present().filter(|entry| !WIDE.contains(&entry.key.as_str()));
@@ -412,9 +414,9 @@ fn find<'r>(top: &Section<'r>) -> Vec<AccountSection<'r>> {
 }
 
 fn open<'r>(wide: &Section<'r>, entry: &'r MappingEntry) -> Option<AccountSection<'r>> {
-    if let Some((_, whose)) = TAKEN.iter().find(|(name, _)| *name == entry.key) {
-        let help = "give the account another name, and its platform as `type:`";
-        wide.refuse(&entry.key, format!("this is the name of {whose}"), help);
+    if let Some((_, owner)) = TAKEN.iter().find(|(name, _)| *name == entry.key) {
+        let help = "rename the account, and set its platform in `type:`";
+        wide.refuse(&entry.key, format!("this name is reserved for {owner}"), help);
         wide.section(&entry.key).ignore_rest();
         return None;
     }
@@ -429,16 +431,15 @@ fn open<'r>(wide: &Section<'r>, entry: &'r MappingEntry) -> Option<AccountSectio
         if typed.is_some() || meant {
             refuse(wide, entry, name);
         } else if let Some(near) = nearest(name, platforms()).filter(|_| !entry.node.entries().is_empty()) {
-            let what = format!("\"{name}\" is not a platform that pudu knows, so this is no account");
+            let what = format!("unknown platform \"{name}\"; the account is ignored");
             wide.warn(&entry.key, what, format!("did you mean `{near}`? Or add `type: {near}`"));
         } else if READERS
             .iter()
             .flat_map(|reader| reader.credentials)
             .any(|key| entry.node.entry(key).is_some())
         {
-            let what =
-                format!("this looks like an account, and \"{name}\" is not a platform that pudu knows");
-            wide.refuse(&entry.key, what, "say which platform it is of, such as `type: telegram`");
+            let what = format!("this looks like an account, but \"{name}\" is not a supported platform");
+            wide.refuse(&entry.key, what, "set its platform, such as `type: telegram`");
             wide.section(&entry.key).ignore_rest();
         }
         return None;
@@ -451,14 +452,14 @@ fn open<'r>(wide: &Section<'r>, entry: &'r MappingEntry) -> Option<AccountSectio
     let unsaid = section.entry("enabled").is_none();
     settings! { section =>
         /// Platform of the bot.
-        _type as "type" = text().or_told(name.to_owned(), "the account's name");
+        _type as "type" = text().or_described(name.to_owned(), "the account's name");
         /// Enables the bot; if unset, it is enabled if it has credentials.
-        enabled = flag().or_told(default, "true once there are credentials");
+        enabled = flag().or_described(default, "true if there are credentials");
     }
     let whole = matches!(entry.node.value, NodeValue::Map(_) | NodeValue::Null);
     if unsaid && whole && !default && matches!(kind, SectionKind::Ours(_)) {
-        let what = format!("this account is off: no `{}`", credentials.join("`, no `"));
-        section.warn_here(what, "write what is missing, or `enabled: false` if it shall be off");
+        let what = format!("this account is disabled: no `{}`", credentials.join("`, no `"));
+        section.warn_here(what, "set the missing keys, or `enabled: false` to disable it");
     }
     Some(AccountSection { name: &entry.key, kind, section: section.needed(enabled) })
 }
@@ -474,10 +475,10 @@ fn platforms() -> impl Iterator<Item = &'static str> {
     READERS.iter().map(|reader| reader.name)
 }
 
-/// The keys that every account has and no other section.
+/// Keys that all bots have and no other section has.
 const OF_ACCOUNTS: &[&str] = &["allowed_chats", "allowed_users", "approvers", "pairing", "require_mention"];
 
-/// Returns where a key belongs that is an account's, where no account is there yet that could have it.
+/// Returns the paths where a bot's key would belong, for a file that does not have such a bot yet.
 pub(super) fn homes(key: &str) -> Vec<String> {
     let has = |reader: &&&PlatformReader| reader.credentials.contains(&key) || OF_ACCOUNTS.contains(&key);
     let all: Vec<_> =
@@ -493,5 +494,5 @@ fn refuse(wide: &Section<'_>, entry: &MappingEntry, name: &str) {
         Some(near) => format!("did you mean `type: {near}`?"),
         None => format!("write `type:` with one of {}", platforms().collect::<Vec<_>>().join(", ")),
     };
-    wide.refuse(&entry.key, format!("\"{name}\" is not a platform that pudu knows"), help);
+    wide.refuse(&entry.key, format!("unknown platform \"{name}\""), help);
 }

@@ -1,8 +1,8 @@
-//! The one table that maps each of DeerFlow's `use:` paths to a part of pudu.
+//! The table that maps each of DeerFlow's `use:` paths to a part of pudu.
 //!
-//! DeerFlow loads a Python class by its path. pudu has no Python: each path names a native part, or is known and not
-//! built yet, or is refused with a reason that names the alternative. Paths of older DeerFlow versions begin with
-//! `src.` where newer ones begin with `deerflow.`; both are read.
+//! DeerFlow loads a Python class by its path. In pudu each path either names a native part, or is known but not
+//! implemented yet, or is refused with a reason and an alternative. Paths begin with `src.` in older DeerFlow versions
+//! and with `deerflow.` in newer ones; both are accepted.
 
 use super::{
     problem::nearest,
@@ -13,19 +13,19 @@ use super::{
 /// Meaning of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// A model of this vendor, by its name in the table of vendors.
+    /// A model of the vendor with this name in the vendor table.
     Model(&'static str),
     /// Sandboxes on this machine.
     Sandbox,
-    /// Sandboxes that are containers.
+    /// Sandboxes in containers.
     Containers,
-    /// Sandboxes that are Pods.
+    /// Sandboxes in Pods.
     Pods,
     /// A tool.
     Tool(Native),
-    /// A model or a sandbox that is not available; the reason, and the alternative.
+    /// A model or sandbox that is not available, with the reason and the alternative.
     Refused(ClassKind, &'static str),
-    /// A tool that is left out of this version.
+    /// A tool that this version does not have.
     NotYet,
 }
 
@@ -61,12 +61,12 @@ pub enum Native {
     PresentFiles,
     /// Lists the files that people sent.
     ListUploadedFiles,
-    /// Reaches into the web.
+    /// Accesses the web.
     Web(WebKind, Provider),
 }
 
 impl Native {
-    /// Those that the agent has where none is listed; of the web those that need no key.
+    /// The tools that the agent has if none is listed, including web tools that need no key.
     pub const ALL: [Self; 12] = [
         Self::Web(WebKind::Search, Provider::DuckDuckGo),
         Self::Web(WebKind::Fetch, Provider::Own),
@@ -82,12 +82,12 @@ impl Native {
         Self::ListUploadedFiles,
     ];
 
-    /// Whether the agent has it whatever is listed, as in DeerFlow.
+    /// Returns whether the agent always has it, as in DeerFlow.
     pub fn is_built_in(self) -> bool {
         matches!(self, Self::PresentFiles | Self::ListUploadedFiles)
     }
 
-    /// Returns its default group: that of DeerFlow's own file.
+    /// Returns its default group, as in DeerFlow's file.
     pub fn group(self) -> &'static str {
         match self {
             Self::Web(..) => "web",
@@ -98,7 +98,7 @@ impl Native {
         }
     }
 
-    /// Returns the name by which the model calls it.
+    /// Returns the tool's name for the model.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ls => "ls",
@@ -117,11 +117,11 @@ impl Native {
     }
 }
 
-const NO_LOGIN: &str = "it borrows the login of a command line program, which pudu does not; \
-     use langchain_anthropic:ChatAnthropic or langchain_openai:ChatOpenAI with an API key";
-const NO_SANDBOX: &str = "this sandbox is not in this version; \
-     use deerflow.community.aio_sandbox:AioSandboxProvider for containers, \
-     deerflow.sandbox.local:LocalSandboxProvider for this machine, or leave `use` out";
+const NO_LOGIN: &str = "it uses the login of a command line program, which pudu does not support; use \
+                        langchain_anthropic:ChatAnthropic or langchain_openai:ChatOpenAI with an API key";
+const NO_SANDBOX: &str = "this version does not support this sandbox; use \
+                          deerflow.community.aio_sandbox:AioSandboxProvider for containers, \
+                          deerflow.sandbox.local:LocalSandboxProvider for this machine, or omit `use`";
 
 const fn web(kind: WebKind, provider: Provider) -> Class {
     Class::Tool(Native::Web(kind, provider))
@@ -213,7 +213,7 @@ impl Class {
     }
 }
 
-/// Reads the `use` of a section. A refused or unknown path is reported and returned as `None`.
+/// Reads the `use` of a section. Reports a refused or unknown path and returns `None` for it.
 pub(super) fn read(section: &Section<'_>, kind: ClassKind, default: Option<&'static str>) -> Option<Class> {
     let about = match kind {
         ClassKind::Model => "DeerFlow's class path of the model; it selects the provider and its protocol.",
@@ -225,18 +225,18 @@ pub(super) fn read(section: &Section<'_>, kind: ClassKind, default: Option<&'sta
         Some(default) => setting.or(default.to_owned()),
         None => setting
             .eg("deerflow.community.tavily.tools:web_search_tool")
-            .required("name the part by its path, as docs/configuration.md lists them")?,
+            .required("use one of the paths listed in docs/configuration.md")?,
     };
     let modern = path.strip_prefix("src.").map_or_else(|| path.clone(), |rest| format!("deerflow.{rest}"));
     let known = || CLASSES.iter().filter(|(_, class)| class.kind() == kind);
     match known().find(|(path, _)| *path == modern) {
         Some((_, Class::Refused(_, reason))) => {
-            section.refuse("use", format!("\"{path}\" cannot be used"), *reason);
+            section.refuse("use", format!("invalid entry \"{path}\""), *reason);
             None
         }
         Some((_, class)) => Some(*class),
         None => {
-            let what = format!("\"{path}\" is not a path that pudu knows");
+            let what = format!("unknown path \"{path}\"");
             section.refuse("use", what, advice(&modern, known().map(|(path, _)| *path).collect()));
             None
         }
@@ -255,7 +255,7 @@ fn advice(path: &str, mut known: Vec<&'static str>) -> String {
     format!("{guess}known, nearest first: {}", known.join(", "))
 }
 
-/// Lists every path, for the test that looks for them in the docs.
+/// Lists all paths, for the test that searches for them in the docs.
 #[cfg(test)]
 pub(super) fn paths() -> impl Iterator<Item = &'static str> {
     CLASSES.iter().map(|(path, _)| *path)
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_path_is_there_once() {
+    fn every_path_is_unique() {
         let mut paths: Vec<_> = CLASSES.iter().map(|(path, _)| *path).collect();
         paths.sort_unstable();
         paths.dedup();

@@ -1,4 +1,4 @@
-//! Sandboxes that are containers: which engine makes them, of what, and for how long.
+//! Sandboxes in containers: their engine, image and lifetime.
 
 #[cfg(feature = "kubernetes")]
 use super::elsewhere::KubernetesConfig;
@@ -7,13 +7,15 @@ use super::{
     elsewhere::{ProvisionerConfig, container_prefix, image},
     reader::Section,
 };
-use pudu_client::{base::Network, containers::ExecMethod, sandbox::CommandLimits};
+use pudu_base::Network;
+use pudu_containers::ExecMethod;
+use pudu_sandbox::CommandLimits;
 use std::{path::PathBuf, time::Duration};
 
-/// Sandboxes of commands. A change needs a restart: it decides the owner of threads' files.
+/// Backend of sandboxes for commands. A change needs a restart, because it affects the owner of threads' files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum SandboxBackend {
-    /// On this machine, confined by its kernel.
+    /// On this machine, confined by the kernel.
     #[default]
     Local,
     /// In containers of an engine.
@@ -30,26 +32,26 @@ pub enum SandboxBackend {
 pub struct DockerConfig {
     /// The engine's address.
     pub host: String,
-    /// Folder of the certificates for it.
+    /// Folder of its certificates.
     pub certificates: Option<PathBuf>,
     /// The image.
     pub image: String,
-    /// How commands come into a container.
+    /// Method of running commands in a container.
     pub api: ExecMethod,
-    /// The first port that the image's API is published on; the engine chooses if none.
+    /// First host port for the image's API; chosen by the engine if `None`.
     pub port: Option<u16>,
-    /// The address that it is published on.
+    /// Host address for the image's API.
     pub bind: String,
-    /// The name or address under which it is reached.
+    /// Host name or address at which the API is reached.
     pub reach: String,
     /// Prefix of the containers' names.
     pub prefix: String,
-    /// The home as the engine sees it, if that is elsewhere.
+    /// Path of the home folder as the engine sees it, if different.
     pub host_home: Option<PathBuf>,
 }
 
 settings! {
-    /// How long containers are kept, and how many.
+    /// Limits of the number and idle time of containers.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Keep(section) {
         /// Idle time after which a container is removed, in seconds; 0 keeps the container.
@@ -71,20 +73,20 @@ impl Default for Keep {
 const IMAGE: &str = "enterprise-public-cn-beijing.cr.volces.com/vefaas-public/all-in-one-sandbox:latest";
 const SOCKET: &str = "unix:///var/run/docker.sock";
 const APIS: &[(&str, ExecMethod)] = &[("aio", ExecMethod::Aio), ("exec", ExecMethod::Exec)];
-/// Keys that only containers have.
+/// Keys that only apply to containers.
 pub(super) const KEYS: &[&str] =
     &["api", "container_prefix", "cpus", "docker_host", "idle_timeout", "image", "port", "replicas"];
 
 impl SandboxBackend {
-    /// Whether commands run in the all-in-one image, which is a whole desktop.
+    /// Returns whether commands run in the all-in-one image, which contains a whole desktop.
     pub(super) fn is_aio(&self) -> bool {
         matches!(self, Self::Docker(DockerConfig { api: ExecMethod::Aio, .. }))
     }
 
-    /// Returns the default network access of commands. The all-in-one image is spoken to over the network.
+    /// Returns the default network access of commands. The all-in-one image has an API on the network.
     pub(super) fn network(&self) -> Network {
         match self {
-            // The provisioner does not report the real network.
+            // The provisioner does not report the network that its sandboxes have.
             Self::Provisioner(_) => Network::Full,
             _ if self.is_aio() => Network::Full,
             _ => Network::None,
@@ -101,17 +103,17 @@ impl SandboxBackend {
         let docker = match self {
             Self::Docker(docker) => docker,
             Self::Provisioner(_) if network != Network::Full => {
-                let what = "this has no effect: the provisioner decides what its sandboxes reach";
+                let what = "this has no effect: the provisioner controls the network of its sandboxes";
                 section.warn(
                     "network",
                     what,
-                    "let a NetworkPolicy of the cluster hold them, and set `network: full`",
+                    "restrict them by a NetworkPolicy of the cluster, and set `network: full`",
                 );
                 return;
             }
             #[cfg(feature = "kubernetes")]
             Self::Kubernetes(_) if network == Network::Proxy => {
-                let what = "Pods have no proxy for some domains";
+                let what = "Pods do not support the proxy for allowed domains";
                 section.refuse(
                     "network",
                     what,
@@ -124,39 +126,39 @@ impl SandboxBackend {
         match (network, docker.api) {
             (Network::Proxy, _) => section.refuse(
                 "network",
-                "containers have no proxy for some domains",
+                "containers do not support the proxy for allowed domains",
                 "set `network: none` or `network: full`, or use deerflow.sandbox.local:LocalSandboxProvider",
             ),
             (Network::None, ExecMethod::Aio) => section.refuse(
                 "network",
-                "the all-in-one image is spoken to over the network",
-                "set `network: full`, or take an image with a shell and `api: exec`",
+                "pudu reaches the all-in-one image over the network",
+                "set `network: full`, or use an image with a shell and `api: exec`",
             ),
             _ => {}
         }
     }
 }
 
-/// Reads which engine makes containers of what.
+/// Reads the container engine and the settings of its containers.
 pub(super) fn docker(section: &Section<'_>, start: &Start) -> DockerConfig {
     let env = |name: &str| start.env.get(name).filter(|value| !value.is_empty());
     let image = image(section, IMAGE);
     settings! { section =>
         /// Way to run commands in a container: aio by the HTTP API of the all-in-one image; exec by the engine, in any image
         /// with a shell.
-        api = choice(APIS).or_told(usual(&image), "aio for the all-in-one image, else exec");
+        api = choice(APIS).or_described(usual(&image), "aio for the all-in-one image, else exec");
         /// Address of the container engine: unix:///path/of/the/socket or tcp://host:port.
         host as "docker_host" = text().eg(SOCKET)
-            .or_told(env("DOCKER_HOST").unwrap_or(SOCKET).to_owned(), &format!("`DOCKER_HOST`, or {SOCKET}"));
+            .or_described(env("DOCKER_HOST").unwrap_or(SOCKET).to_owned(), &format!("`DOCKER_HOST`, or {SOCKET}"));
     }
     if !["unix://", "tcp://", "http://", "https://"].iter().any(|scheme| host.starts_with(scheme)) {
-        let what = format!("\"{host}\" is no address of an engine that pudu can speak to");
+        let what = format!("\"{host}\" is not the address of a supported engine");
         section.refuse("docker_host", what, "write unix:///path/of/the/socket or tcp://host:port");
     }
     let prefix = container_prefix(section);
     settings! { section =>
         /// First port of this machine for the image's API; without it the engine chooses free ones.
-        port = number(1..=65535_u16).eg("8080").optional("one that is free");
+        port = number(1..=65535_u16).eg("8080").optional("any free port");
     }
     let verified = env("DOCKER_TLS_VERIFY").is_some() || host.starts_with("https://");
     let reach = env("DEER_FLOW_SANDBOX_HOST").unwrap_or("127.0.0.1").to_owned();
@@ -175,7 +177,7 @@ pub(super) fn docker(section: &Section<'_>, start: &Start) -> DockerConfig {
     }
 }
 
-/// DeerFlow's own image, and the one that it was made of.
+/// Returns the method for an image: the HTTP API for DeerFlow's image and its base image.
 fn usual(image: &str) -> ExecMethod {
     match image.contains("all-in-one-sandbox") || image.contains("agent-infra/sandbox") {
         true => ExecMethod::Aio,
@@ -183,7 +185,7 @@ fn usual(image: &str) -> ExecMethod {
     }
 }
 
-/// Reads how long they are kept.
+/// Reads the limits of containers.
 pub(super) fn keep(section: &Section<'_>, provider: &SandboxBackend) -> Keep {
     match provider {
         SandboxBackend::Local => Keep::default(),

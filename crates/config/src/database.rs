@@ -1,23 +1,24 @@
 //! The database section: storage of durable state.
 //!
-//! DeerFlow's older `checkpointer` section is read where there is no `database` section. DeerFlow lets both be
-//! in force, one for threads and one for the rest; pudu keeps everything in one place, so `database` wins.
+//! DeerFlow's older `checkpointer` section is read if there is no `database` section. In DeerFlow both can be in
+//! effect, one for threads and one for everything else. pudu stores everything in one place, so `database` takes
+//! precedence.
 
 use super::{Start, reader::Section};
 use secrecy::SecretString;
 use std::path::{Path, PathBuf};
 
-/// The store.
+/// The database.
 #[derive(Clone, Debug)]
 pub struct Database {
-    /// Which one.
+    /// Its kind and location.
     pub backend: Backend,
 }
 
-/// A place to keep things.
+/// Kind and location of a database.
 #[derive(Clone, Debug)]
 pub enum Backend {
-    /// Nothing outlives the process.
+    /// In memory, lost when the process ends.
     Memory,
     /// A file in this folder.
     Sqlite {
@@ -41,7 +42,8 @@ enum Name {
 const NAMES: &[(&str, Name)] =
     &[("memory", Name::Memory), ("sqlite", Name::Sqlite), ("postgres", Name::Postgres)];
 
-const SERVER: &str = "write postgresql://user:password@host:5432/name, best as a variable: $DATABASE_URL";
+const SERVER: &str =
+    "write postgresql://user:password@host:5432/name, preferably as a variable: $DATABASE_URL";
 
 const UNSUPPORTED_KEYS: &[&str] = &[
     "checkpoint_cache",
@@ -88,7 +90,7 @@ fn checkpointer(top: &Section<'_>, start: &Start, counts: bool) -> Option<Backen
     if section.exists() && !counts {
         top.warn(
             "checkpointer",
-            "this has no effect beside `database`",
+            "this has no effect, because `database` is set",
             "remove it; pudu keeps everything in one store",
         );
     }
@@ -114,7 +116,7 @@ fn checkpointer(top: &Section<'_>, start: &Start, counts: bool) -> Option<Backen
     }
 }
 
-/// DeerFlow names a file of its own there; pudu's goes beside it.
+/// Returns the folder of DeerFlow's checkpoint file, where pudu also stores its own file.
 fn folder(section: &Section<'_>, start: &Start) -> PathBuf {
     let file = section.text("connection_string").foreign().map(PathBuf::from);
     let parent = file.as_deref().and_then(Path::parent).map(Path::to_path_buf);

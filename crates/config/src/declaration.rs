@@ -1,46 +1,60 @@
-//! The declaration of a key, from which its documents are made.
+//! The declaration of a key, used to generate its documentation.
 
 use std::fmt;
 
-/// The declaration of a key, for people.
+/// The declaration of a key, for its documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KeyDeclaration {
     /// Its type.
     pub(super) kind: ValueKind,
     /// Description of its default.
     pub(super) default: String,
-    /// Its default as a person would type it, where there is one.
+    /// Its default as a person would type it, if there is one.
     pub(super) usual: Option<String>,
-    /// Its sentence.
+    /// Its description.
     pub(super) about: &'static str,
-    /// An example in YAML, where its default is not fixed.
+    /// An example in YAML, if it has no fixed default.
     pub(super) example: Option<&'static str>,
 }
 
 /// The type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ValueKind {
-    /// Text of a kind.
+    /// Text of this kind.
     Text(&'static str),
-    /// A yes or no.
+    /// A boolean.
     Flag,
     /// A number in a range.
     Number {
         /// Its unit, or its kind.
         unit: &'static str,
-        /// The smallest.
+        /// The smallest value.
         low: String,
-        /// The largest.
+        /// The largest value.
         high: String,
-        /// Whether it has no fraction.
+        /// Whether it must be an integer.
         is_whole: bool,
     },
-    /// One of a few words.
+    /// One of these words.
     Choice(Vec<&'static str>),
-    /// A list of a kind of values.
+    /// A list of values of this kind.
     List(&'static str),
-    /// A mapping whose keys are not pudu's.
+    /// A mapping whose keys pudu does not define.
     Mapping,
+}
+
+impl ValueKind {
+    /// Describes the expected value in a sentence.
+    pub(crate) fn expectation(&self) -> String {
+        match self {
+            Self::Number { unit, low, high, .. } => {
+                let article = if unit.ends_with("number") { "a " } else { "" };
+                format!("{article}{unit} from {low} to {high}")
+            }
+            Self::List(_) | Self::Mapping => format!("a {self}"),
+            Self::Text(_) | Self::Flag | Self::Choice(_) => self.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for ValueKind {

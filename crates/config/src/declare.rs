@@ -1,17 +1,18 @@
 //! Declarations of keys.
 //!
-//! A key is declared once, where it is read: its name, its sentence, its type with range and unit, its default, and an
-//! example where it has no fixed default. Reading records the declaration; the tables of `docs/configuration.md`,
-//! `config.example.yaml` and the JSON schema are made of the records (`schema.rs`, `tests/documented.rs`). The
-//! top that a section was opened from says when a change applies, see [`super::reader::Effect`].
+//! A key is declared once, where it is read: its name, description, type with range and unit, default, and an example
+//! if it has no fixed default. Reading records the declaration. The tables of `docs/configuration.md`,
+//! `config.example.yaml` and the JSON schema are generated from the records (`schema.rs`, `tests/documented.rs`). The
+//! top-level section of a key determines when a change to it takes effect; see [`super::reader::Effect`].
 
 use super::{
     declaration::{KeyDeclaration, ValueKind},
     reader::{Effect, Section},
 };
 
-/// Reads keys of a section, each as `field: Type = reader(…).finisher(…);` below its sentence. A key that is not called
-/// like its field is `field as "key"`. With `struct` the fields make a type with a `read`, otherwise they are bindings.
+/// Reads keys of a section, each as `field: Type = reader(…).finisher(…);` below its description. A key whose name
+/// differs from the field's is `field as "key"`. With `struct` the fields form a type with a `read` function, otherwise
+/// they are bindings.
 macro_rules! settings {
     (@key $field:ident) => { stringify!($field) };
     (@key $field:ident $key:literal) => { $key };
@@ -40,10 +41,10 @@ macro_rules! settings {
     )+};
 }
 
-/// Writes a value as a person would type it.
+/// Formats a value as a person would type it.
 type ShowValue<T> = Box<dyn Fn(&T) -> String>;
 
-/// One key's value, before its default is applied.
+/// The value of a key before its default is applied.
 #[must_use]
 pub(super) struct Setting<'s, 'r, T> {
     pub(super) section: &'s Section<'r>,
@@ -51,7 +52,7 @@ pub(super) struct Setting<'s, 'r, T> {
     pub(super) kind: ValueKind,
     pub(super) show: ShowValue<T>,
     pub(super) value: Option<T>,
-    /// Whether there was a value that could not be used, which is reported already.
+    /// Whether the value was invalid. The problem has already been reported.
     pub(super) spoilt: bool,
     pub(super) about: &'static str,
     pub(super) example: Option<&'static str>,
@@ -59,7 +60,7 @@ pub(super) struct Setting<'s, 'r, T> {
 }
 
 impl<'s, 'r, T> Setting<'s, 'r, T> {
-    /// Makes a setting that is not described yet.
+    /// Creates a setting without a description.
     pub(super) fn new(
         section: &'s Section<'r>,
         key: &'s str,
@@ -72,48 +73,48 @@ impl<'s, 'r, T> Setting<'s, 'r, T> {
         Self { section, key, kind, show, value, spoilt, about: "", example: None, effect }
     }
 
-    /// Says the sentence of the key.
+    /// Sets the description of the key.
     pub(super) fn about(self, about: &'static str) -> Self {
         Self { about: about.trim_start(), ..self }
     }
 
-    /// Gives an example in YAML.
+    /// Sets an example in YAML.
     pub(super) fn eg(self, example: &'static str) -> Self {
         Self { example: Some(example), ..self }
     }
 
-    /// Says when a change applies, where that is not as in the rest of the walk.
+    /// Sets when a change applies, if it differs from the rest of the section.
     pub(super) fn applies(self, effect: Effect) -> Self {
         Self { effect, ..self }
     }
 
-    /// Takes `default` if the key is absent.
+    /// Returns the value, or `default` if the key is absent.
     pub(super) fn or(self, default: T) -> T {
         let words = (self.show)(&default);
-        self.or_told(default, &words)
+        self.or_described(default, &words)
     }
 
-    /// Takes `default` if the key is absent; `words` describes the default to people.
-    pub(super) fn or_told(self, default: T, words: &str) -> T {
+    /// Returns the value, or `default` if the key is absent. `words` describes the default in the documentation.
+    pub(super) fn or_described(self, default: T, words: &str) -> T {
         let usual = (self.show)(&default);
         let shown = self.value.as_ref().map_or_else(|| usual.clone(), &self.show);
         self.record(words, Some(usual), &shown);
         self.value.unwrap_or(default)
     }
 
-    /// Lets the key be absent; `words` describes its absence to people.
+    /// Returns the value if the key is present. `words` is the default shown in the documentation.
     pub(super) fn optional(self, words: &str) -> Option<T> {
         let shown = self.value.as_ref().map_or_else(String::new, &self.show);
         self.record(words, None, &shown);
         self.value
     }
 
-    /// Takes the value without recording its key as one of pudu's own, so that no text advises people to write it.
+    /// Returns the value without recording its key, so that the documentation does not mention it.
     pub(super) fn foreign(self) -> Option<T> {
         self.value
     }
 
-    /// Requires the value, where the section has an effect.
+    /// Returns the value. Reports an error if it is absent and the section has an effect.
     pub(super) fn required(self, help: &str) -> Option<T> {
         if self.value.is_none() && !self.spoilt && self.section.is_needed() {
             self.section.refuse(self.key, "this is missing or empty", help);
@@ -121,7 +122,7 @@ impl<'s, 'r, T> Setting<'s, 'r, T> {
         self.optional("required")
     }
 
-    /// Requires the value on a condition; `usual` describes its absence otherwise.
+    /// Like [`Self::required`] if `needed`, otherwise like [`Self::optional`] with `usual`.
     pub(super) fn required_if(self, needed: bool, help: &str, usual: &str) -> Option<T> {
         if needed { self.required(help) } else { self.optional(usual) }
     }

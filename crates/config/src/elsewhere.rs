@@ -1,4 +1,4 @@
-//! Sandboxes that others make: a provisioner, or a cluster.
+//! Sandboxes created by a provisioner or in a cluster.
 
 use super::reader::Section;
 use secrecy::{ExposeSecret, SecretString};
@@ -12,35 +12,35 @@ pub struct ProvisionerConfig {
     pub url: Url,
     /// Its key.
     pub key: Option<SecretString>,
-    /// Whether its sandboxes show the folders of this machine.
+    /// Whether its sandboxes mount the folders of this machine.
     pub shared: bool,
 }
 
-/// How Pods are made.
+/// Settings of Pods.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KubernetesConfig {
     /// Path of the kubeconfig.
     pub kubeconfig: Option<PathBuf>,
-    /// Which of its contexts.
+    /// The context in it.
     pub context: Option<String>,
     /// The namespace.
     pub namespace: Option<String>,
-    /// The volume that holds pudu's home there.
+    /// The volume with pudu's home in the cluster.
     pub home: HomeVolume,
     /// Prefix of the Pods' names.
     pub prefix: String,
     /// The image.
     pub image: String,
-    /// The secret by which it is fetched.
+    /// The secret for pulling the image.
     pub pull_secret: Option<String>,
-    /// The user that commands run as, if not pudu's own.
+    /// The user id of commands, if not pudu's own.
     pub run_as: Option<u32>,
 }
 
-/// Volume that holds pudu's home in a cluster.
+/// Volume with pudu's home in a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HomeVolume {
-    /// A claim.
+    /// A persistent volume claim.
     Claim(String),
     /// A folder of the nodes.
     Host(String),
@@ -48,8 +48,8 @@ pub enum HomeVolume {
 
 /// Default image: it has a shell, Python, and the other tools that a Pod needs.
 const IMAGE: &str = "python:3.13-slim";
-/// Maximum length of a prefix, in bytes: the names of Pods become those of their machines, which are
-/// shorter than a container's may be.
+/// Maximum length of a prefix, in bytes. The name of a Pod is also its host name, which must be shorter than a
+/// container's name.
 const MAX_POD_PREFIX_BYTES: usize = 40;
 const NO_HOME: &str = "write `home: claim NAME` for the claim that it is on, or `home: host PATH` for the folder that nodes have it in";
 
@@ -60,7 +60,7 @@ impl PartialEq for ProvisionerConfig {
     }
 }
 
-/// Reads where the provisioner is; `None` if there is none.
+/// Reads the settings of the provisioner. Returns `None` if there is none.
 pub(super) fn provisioner(section: &Section<'_>, wanted: bool) -> Option<ProvisionerConfig> {
     settings! { section =>
         /// URL of DeerFlow's provisioner; with it AioSandboxProvider gets sandboxes from the provisioner instead of an
@@ -78,12 +78,12 @@ pub(super) fn provisioner(section: &Section<'_>, wanted: bool) -> Option<Provisi
         && (!url.username().is_empty() || url.password().is_some())
     {
         let help = "put the key into provisioner_api_key, which is sent in a header";
-        section.refuse("provisioner_url", "an address with a name or a password ends up in logs", help);
+        section.refuse("provisioner_url", "a user name or password in a URL appears in logs", help);
     }
     Some(ProvisionerConfig { url: url?, key, shared })
 }
 
-/// Reads how Pods are made; `None` if nothing says where the home is.
+/// Reads the settings of Pods. Returns `None` if the volume with the home is not set.
 pub(super) fn kubernetes(section: &Section<'_>, wanted: bool) -> Option<KubernetesConfig> {
     let inner =
         section.section("kubernetes").about("Cluster for Pods (`use: pudu.sandbox:KubernetesProvider`).");
@@ -94,23 +94,27 @@ pub(super) fn kubernetes(section: &Section<'_>, wanted: bool) -> Option<Kubernet
         kubeconfig = text().eg("/etc/pudu/kubeconfig")
             .optional("`KUBECONFIG`, `~/.kube/config`, or the Pod's own account").map(PathBuf::from);
         /// Context in the kubeconfig.
-        context = text().eg("production").optional("the current one");
+        context = text().eg("production").optional("the current context");
         /// Namespace of the Pods.
-        namespace = text().eg("pudu-sandboxes").optional("the context's");
+        namespace = text().eg("pudu-sandboxes").optional("the namespace of the context");
         /// User id of commands if pudu is root; otherwise it is pudu's own.
-        run_as = number(1..=u32::MAX).eg("65533").optional("as for commands on this machine");
+        run_as = number(1..=u32::MAX).eg("65533").optional("same as for commands on this machine");
         /// Secret for pulling the image.
         pull_secret = text().eg("registry").optional("none");
     }
     let home = match home.as_deref().map(str::trim).map(parse) {
         Some(Some(home)) => home,
         Some(None) => {
-            inner.refuse("home", "this names neither a claim nor a folder of the nodes", NO_HOME);
+            inner.refuse("home", "this is neither a claim nor a folder of the nodes", NO_HOME);
             return None;
         }
         None => {
             if wanted {
-                section.refuse("kubernetes", "nothing says where pudu's home is in the cluster", NO_HOME);
+                section.refuse(
+                    "kubernetes",
+                    "the location of pudu's home in the cluster is missing",
+                    NO_HOME,
+                );
             }
             return None;
         }
@@ -128,11 +132,11 @@ fn prefix(section: &Section<'_>) -> String {
     let prefix = container_prefix(section);
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if prefix.len() > MAX_POD_PREFIX_BYTES || !prefix.chars().all(plain) || prefix.starts_with('-') {
-        let what = format!("no Pod can be called \"{prefix}-…\"");
+        let what = format!("\"{prefix}-…\" is not a valid Pod name");
         section.refuse(
             "container_prefix",
             what,
-            format!("use up to {MAX_POD_PREFIX_BYTES} small letters, digits and `-`"),
+            format!("use up to {MAX_POD_PREFIX_BYTES} lower-case letters, digits and `-`"),
         );
     }
     prefix
@@ -168,7 +172,7 @@ pub(super) fn container_prefix(section: &Section<'_>) -> String {
         || !prefix.chars().all(plain)
         || prefix.len() > 64
     {
-        let what = format!("no container can be called \"{prefix}-…\"");
+        let what = format!("\"{prefix}-…\" is not a valid container name");
         section.refuse("container_prefix", what, "use at most 64 letters, digits, `_`, `.` and `-`");
     }
     prefix

@@ -1,9 +1,9 @@
-//! The environment: read from the process in this one place, handed down as a map from then on, so that
-//! nothing else can depend on it unseen and tests never touch the process.
+//! The environment. It is read from the process only here and passed on as a map, so that no other code depends on it
+//! implicitly, and tests do not change the process.
 //!
-//! A `.env` file beside the config file adds to it and never overrides it. Of the many dialects of `.env` this
-//! reads the common part: `NAME=value`, `export`, comments, both kinds of quotes. Values are not expanded and
-//! do not span lines.
+//! A `.env` file next to the config file adds variables but never overrides any. Only the common part of the `.env`
+//! dialects is supported: `NAME=value`, `export`, comments, both kinds of quotes. Values are not expanded and do not
+//! span lines.
 
 use super::problem::{Pos, Problem};
 use std::{collections::BTreeMap, fmt};
@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, fmt};
 pub struct Env(BTreeMap<String, String>);
 
 impl Env {
-    /// Reads the process's environment; variables that are not UTF-8 are left out.
+    /// Reads the process's environment. Variables that are not UTF-8 are omitted.
     pub fn process() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -26,17 +26,17 @@ impl Env {
         self.0.iter().map(|(name, value)| (name.clone(), value.clone()))
     }
 
-    /// Returns a variable, also one that is set to nothing.
+    /// Returns a variable, even if it is empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Returns the first of these variables that is set to something, with its name.
+    /// Returns the first of these variables that is not empty, with its name.
     pub fn first<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
         names.iter().find_map(|name| Some((*name, self.get(name).filter(|value| !value.is_empty())?)))
     }
 
-    /// Adds the variables of a `.env` file that are not set yet; returns the problems of the unreadable lines.
+    /// Adds the variables of a `.env` file that are not set yet. Returns the problems of invalid lines.
     pub fn add_file(&mut self, text: &str) -> Vec<Problem> {
         let mut problems = Vec::new();
         for (line, number) in text.lines().zip(1..) {
@@ -55,7 +55,7 @@ impl Env {
     }
 }
 
-/// Names only: values may be secrets.
+/// Prints only names, because values may be secrets.
 impl fmt::Debug for Env {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
@@ -74,7 +74,7 @@ impl<const N: usize> From<[(&str, &str); N]> for Env {
     }
 }
 
-/// Returns whether this can be the name of a variable.
+/// Returns whether this is a valid name of a variable.
 pub(crate) fn is_name(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
@@ -90,7 +90,7 @@ fn assignment(line: &str) -> Result<Option<(&str, String)>, &'static str> {
     let (name, value) = line.split_once('=').ok_or("this line has no `=`")?;
     let name = name.trim();
     if !is_name(name) {
-        return Err("what stands before `=` is not a name");
+        return Err("the text before `=` is not a name");
     }
     Ok(Some((name, unquote(value.trim())?)))
 }
@@ -100,7 +100,7 @@ fn unquote(value: &str) -> Result<String, &'static str> {
     match chars.next() {
         Some('\'') => match chars.as_str().split_once('\'') {
             Some((inner, _)) => Ok(inner.to_owned()),
-            None => Err("a quote is not closed in this line"),
+            None => Err("unclosed quote in this line"),
         },
         Some('"') => unescape(chars),
         Some('#') => Ok(String::new()),
@@ -122,7 +122,7 @@ fn unescape(mut chars: std::str::Chars<'_>) -> Result<String, &'static str> {
             _ => out.push(c),
         }
     }
-    Err("a quote is not closed in this line")
+    Err("unclosed quote in this line")
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_read_is_told_without_its_words() {
+    fn an_invalid_line_is_reported_without_its_content() {
         let mut env = Env::default();
         let problems: Vec<_> =
             env.add_file("sk-secret\n2X=secret\nA=\"secret\n").iter().map(ToString::to_string).collect();
@@ -155,14 +155,14 @@ mod tests {
             problems,
             [
                 format!("1:1: warning: this line has no `=`{help}"),
-                format!("2:1: warning: what stands before `=` is not a name{help}"),
-                format!("3:1: warning: a quote is not closed in this line{help}"),
+                format!("2:1: warning: the text before `=` is not a name{help}"),
+                format!("3:1: warning: unclosed quote in this line{help}"),
             ]
         );
     }
 
     #[test]
-    fn its_debug_form_has_names_only() {
+    fn debug_output_has_names_only() {
         assert_eq!(format!("{:?}", Env::from([("TOKEN", "secret")])), r#"{"TOKEN"}"#);
     }
 }

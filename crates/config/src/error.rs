@@ -1,25 +1,33 @@
-//! Reasons why there is no configuration.
+//! Errors of loading the configuration.
 
 use super::{CLOSING, Report, trust::Untrusted};
 use std::{io, path::PathBuf};
 
-/// Why there is no configuration. The operator can fix each.
+/// An error of loading the configuration, which the operator can fix.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A file that was named does not exist.
-    #[error("{}, named by {by}, is not there", path.display())]
+    /// An explicitly named file does not exist.
+    #[error("{}, named by {by}, does not exist", path.display())]
     NotThere {
         /// The file.
         path: PathBuf,
         /// The flag or the variable that named it.
         by: &'static str,
     },
+    /// The file is a symbolic link to a file that does not exist.
+    #[error("{} is a symbolic link to {}, which does not exist", path.display(), target.display())]
+    Dangling {
+        /// The link.
+        path: PathBuf,
+        /// The path in the link.
+        target: PathBuf,
+    },
     /// The file cannot be read.
     #[error("{} cannot be read", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The file is a folder.
@@ -31,23 +39,23 @@ pub enum ConfigError {
         /// The folder.
         path: PathBuf,
     },
-    /// An edit removed all keys or all accounts, probably by mistake.
+    /// An edit removed all keys or all bots, probably by mistake.
     #[error(
         "the file no longer has any key, or any account; to close an account write `enabled: false`, or restart pudu"
     )]
     Emptied,
-    /// An edit removed the list of people who may use an account.
+    /// An edit removed the list of people who may use a bot.
     #[error(
-        "the edit would open `channels.{account}` to everyone: {CLOSING}; if all are meant, write `allowed_users: []`"
+        "the edit would open `channels.{account}` to everyone: {CLOSING}; to admit everyone, write `allowed_users: []`"
     )]
     Opened {
-        /// The account.
+        /// The bot.
         account: String,
     },
-    /// The file was found, not named, and may not be the operator's.
+    /// The file was found without being named, and another user may have written it.
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
-    /// The file says something that cannot be.
+    /// The file has errors.
     #[error("{0}")]
     Wrong(Report),
 }

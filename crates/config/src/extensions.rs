@@ -1,29 +1,31 @@
-//! The file `extensions_config.json`, which names MCP servers and switches skills: where it is, and whether it is
-//! right.
+//! Location and checks of the file `extensions_config.json`, which lists MCP servers and switches skills.
 
 use crate::{HotConfig, LoadedConfig, Pos, Problem, Report, Start, is_own_tool, nearest, trust};
-use pudu_client::mcp::{McpConfig, UnknownKey, is_tool_name, tool_name_part};
 use pudu_kit::program;
+use pudu_mcp::{McpConfig, UnknownKey, is_tool_name, tool_name_part};
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
+use std::{
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
 
 /// The file's names, newest first.
 const NAMES: [&str; 2] = ["extensions_config.json", "mcp_config.json"];
 
-/// Checks the file, if there is one, so that no entry is silently left out. Then checks the names of the tools that
-/// the configuration guards, which only the file can explain. Returns the problems of both.
+/// Checks the file, if there is one, so that no entry is silently ignored. Then checks the names of the tools that the
+/// configuration guards, which may be tools of the file's servers. Returns the problems of both.
 pub fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Report> {
     let beside = loaded.report.file.as_deref();
     let (mut reports, mut servers) = (Vec::new(), Some(Vec::new()));
     if let Some(path) = find(start, beside) {
         match read(&path, start) {
             Ok(config) => {
-                // A server without prefixes may have a tool of any name.
+                // A server without name prefixes may have a tool of any name.
                 servers = (!config.has_bare_names()).then(|| config.server_names().to_vec());
                 let unknown = config.unknown_keys().iter().map(unknown).collect();
                 reports.push(Report::new(Some(path), unknown));
             }
-            // Which tools there will be is not known then.
+            // The names of tools are unknown then.
             Err(report) => return vec![report],
         }
     }
@@ -31,19 +33,19 @@ pub fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Report> {
         name.strip_prefix(&tool_name_part(server)).is_some_and(|rest| rest.starts_with('_'))
     };
     let known = |name: &String| match &servers {
-        // A server's own name of a tool would guard nothing: models call the tool by another one.
+        // A tool's original name on its server would guard nothing, because models use another name.
         _ if !is_tool_name(name) => false,
         Some(servers) => is_own_tool(name) || servers.iter().any(|server| servers_tool(name, server)),
         None => true,
     };
     let wrong = guarded(&loaded.config.hot).filter(|(_, _, name)| !known(name)).map(|(key, effect, name)| {
         let help = match is_tool_name(name) {
-            true => "name a tool of pudu's, or SERVER_TOOL of a server in extensions_config.json; only servers with \
-                     `\"tool_name_prefix\": false` have others"
+            true => "name a built-in tool, or SERVER_TOOL of a server in extensions_config.json; only servers with \
+                     `\"tool_name_prefix\": false` have tools with other names"
                 .to_owned(),
             false => format!(
-                "names have letters, digits, `_` and `-`, 64 at most, and other characters of a server's name of a tool \
-                 become `_`: \"{}\", perhaps",
+                "tool names have at most 64 letters, digits, `_` and `-`; other characters in a server's tool name \
+                 become `_`: did you mean \"{}\"?",
                 tool_name_part(name)
             ),
         };
@@ -53,10 +55,11 @@ pub fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Report> {
     reports
 }
 
-/// Returns the tools that the configuration guards, with the key that names each and the effect if there is none.
+/// Returns the tools that the configuration guards, each with the key that names it and the effect if there is no such
+/// tool.
 fn guarded(hot: &HotConfig) -> impl Iterator<Item = (&'static str, &'static str, &String)> {
     let asked =
-        hot.approvals.tools.iter().map(|name| ("approvals.tools", "its calls would be made unasked", name));
+        hot.approvals.tools.iter().map(|name| ("approvals.tools", "its calls would not need approval", name));
     let list = hot.guardrails.iter().filter_map(|guardrails| guardrails.allowlist.as_ref());
     let allowed = list.clone().flat_map(|list| list.allowed.iter().flatten());
     let allowed =
@@ -70,27 +73,42 @@ fn guarded(hot: &HotConfig) -> impl Iterator<Item = (&'static str, &'static str,
 fn unknown(UnknownKey { path, key, known }: &UnknownKey) -> Problem {
     let help = match nearest(key, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "remove it, or see docs/extensions.md for the keys there are".to_owned(),
+        None => "remove it; docs/extensions.md lists the known keys".to_owned(),
     };
-    Problem::warning(None, path, "pudu does not know this key", help)
+    Problem::warning(None, path, "unknown key", help)
 }
 
-/// Returns where the file is, or is to be made: in the home, which can be written wherever pudu runs.
+/// Returns the path of the file, or the path for a new one in the home folder, which is always writable.
 pub fn place(start: &Start, beside: Option<&Path>) -> PathBuf {
     find(start, beside).unwrap_or_else(|| start.home().join(NAMES[0]))
 }
 
-/// Reads the file. `None` if there is none, or if it names no servers.
+/// Reads the file. Returns `None` if there is none.
 ///
 /// # Errors
-/// When it cannot be read or parsed, or names programs and is not the operator's.
+/// When it cannot be read or parsed, or starts programs and does not belong to the operator.
 pub fn load(start: &Start, beside: Option<&Path>) -> Result<Option<McpConfig>, Report> {
-    let config = find(start, beside).map(|path| read(&path, start)).transpose()?;
-    Ok(config.filter(|config| !config.is_empty()))
+    find(start, beside).map(|path| read(&path, start)).transpose()
 }
 
-/// Finds the file: the one that is named, or the one beside the configuration, here, one folder above, or in
-/// the home.
+/// A version of the file: its path and the facts that an edit changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileMark {
+    path: PathBuf,
+    /// Inode, size and time of the last change, in nanoseconds since 1970.
+    facts: (u64, u64, i128),
+}
+
+/// Returns the current version of the file, if there is one.
+pub fn mark(start: &Start, beside: Option<&Path>) -> Option<FileMark> {
+    let path = find(start, beside)?;
+    let facts = std::fs::metadata(&path).ok()?;
+    let changed = i128::from(facts.mtime()) * 1_000_000_000 + i128::from(facts.mtime_nsec());
+    Some(FileMark { path, facts: (facts.ino(), facts.len(), changed) })
+}
+
+/// Finds the file: the one named by a variable, or the first one next to the configuration, in the current folder, its
+/// parent, or the home folder.
 fn find(start: &Start, beside: Option<&Path>) -> Option<PathBuf> {
     if let Some((_, named)) = start.env.first(&["PUDU_EXTENSIONS_CONFIG", "DEER_FLOW_EXTENSIONS_CONFIG_PATH"])
     {
@@ -104,17 +122,17 @@ fn find(start: &Start, beside: Option<&Path>) -> Option<PathBuf> {
     folders.flat_map(|folder| NAMES.map(|name| folder.join(name))).find(|path| path.is_file())
 }
 
-/// Reads the file. One that names programs has to be the operator's word. They are watched over by this very program.
+/// Reads the file. A file that starts programs must belong to the operator. pudu itself supervises those programs.
 fn read(path: &Path, start: &Start) -> Result<McpConfig, Report> {
     let config = parse(&text(path)?, path, start)?.reserving(is_own_tool);
-    // Only Linux has what a warden needs.
+    // Supervision needs Linux.
     Ok(match program::path() {
         Ok(own) if cfg!(target_os = "linux") => config.guarded_by(&own),
         _ => config,
     })
 }
 
-/// Checks whether a file that is to be copied can be read. Its owner does not matter: the copy is the operator's own.
+/// Checks a file before it is copied. Its owner does not matter, because the copy belongs to the operator.
 ///
 /// # Errors
 /// Returns the problem of the file.
@@ -122,7 +140,7 @@ pub fn check_copied(path: &Path, start: &Start) -> Result<(), Report> {
     parse_foreign(&text(path)?, path, start).map(drop)
 }
 
-/// Checks servers that are to be written into the file.
+/// Checks servers before they are written into the file.
 ///
 /// # Errors
 /// Returns the problem of the servers, without their values.
@@ -134,7 +152,7 @@ pub fn check_servers(servers: &Map<String, Value>, start: &Start) -> Result<(), 
 
 fn text(path: &Path) -> Result<String, Report> {
     std::fs::read_to_string(path).map_err(|error| {
-        wrong(path, Problem::error(None, "", error.to_string(), "make it readable, or take it away"))
+        wrong(path, Problem::error(None, "", error.to_string(), "make it readable, or remove it"))
     })
 }
 
@@ -143,7 +161,7 @@ fn parse_foreign(text: &str, path: &Path, start: &Start) -> Result<McpConfig, Re
         let at = Pos { line: error.line as u64, column: error.column as u64 };
         wrong(
             path,
-            Problem::error(at, &error.key, error.hint, "mend it (docs/extensions.md), or take the file away"),
+            Problem::error(at, &error.key, error.hint, "fix it (docs/extensions.md), or remove the file"),
         )
     })
 }
@@ -160,15 +178,15 @@ fn wrong(path: &Path, problem: Problem) -> Report {
     Report::new(Some(path.to_owned()), vec![problem])
 }
 
-/// Checks whether the file may be changed. Refuses a file that names programs and is not the operator's, because
-/// rewriting it would make it the operator's.
+/// Checks whether the file may be changed. Refuses a file that starts programs and does not belong to the operator,
+/// because rewriting it would make it the operator's.
 ///
 /// # Errors
-/// Returns its owner and the remedy.
+/// Returns its owner and the fix.
 pub fn may_be_changed(path: &Path, start: &Start) -> Result<(), Report> {
     match std::fs::read_to_string(path) {
         Ok(text) if !text.trim().is_empty() => parse(&text, path, start).map(drop),
-        // The file is absent or empty: no other user's entry is in it.
+        // The file is absent or empty, so it contains no other user's entries.
         _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Location of the configuration, and of pudu's own files.
+//! Location of the configuration and of pudu's files.
 
 use super::{ConfigError, Env, trust};
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ pub struct Start {
     pub bind: Option<String>,
     /// The process's environment.
     pub env: Env,
-    /// The current folder, from which relative paths count; empty for the process's own.
+    /// The base of relative paths; empty for the process's current folder.
     pub dir: PathBuf,
 }
 
-/// The variables that name the config file, first one first.
+/// The variables that name the config file, in order of precedence.
 const VARIABLES: &[&str] = &["PUDU_CONFIG", "DEER_FLOW_CONFIG_PATH"];
 
 impl Start {
-    /// Finds the config file: the named one, or else the one in this folder or the one above. Files that were found
-    /// without a name have to be the operator's own in the folder above, and everywhere if the daemon is root,
-    /// because root runs their programs with all rights.
+    /// Finds the config file: the one that a flag or a variable names, or `config.yaml` in this folder or its parent. A
+    /// file that is not named must belong to the operator if it is in the parent folder or if the daemon is root,
+    /// because root runs the file's programs with all rights.
     pub fn file(&self) -> Result<Option<PathBuf>, ConfigError> {
         if let Some(file) = &self.config {
             return self.named(file, "--config").map(Some);
@@ -31,7 +31,12 @@ impl Start {
             return self.named(Path::new(file), name).map(Some);
         }
         let (here, above) = (self.dir.join("config.yaml"), self.dir.join("../config.yaml"));
-        let found = [&here, &above].into_iter().find(|file| file.exists());
+        let mut found = None;
+        for file in [&here, &above] {
+            if found.is_none() && exists(file)? {
+                found = Some(file);
+            }
+        }
         if found == Some(&above) || rustix::process::geteuid().is_root() {
             let secrets = found.unwrap_or(&here).with_file_name(".env");
             for file in found.into_iter().chain(Some(&secrets).filter(|file| file.exists())) {
@@ -41,7 +46,7 @@ impl Start {
         Ok(found.cloned())
     }
 
-    /// Returns the folder for everything that pudu keeps.
+    /// Returns the folder for all of pudu's data.
     pub fn home(&self) -> PathBuf {
         let named = self.env.first(&["PUDU_HOME", "DEER_FLOW_HOME"]);
         self.dir.join(named.map_or(".pudu", |(_, home)| home))
@@ -53,6 +58,14 @@ impl Start {
             true => Ok(path),
             false => Err(ConfigError::NotThere { path, by }),
         }
+    }
+}
+
+/// Returns whether a file exists. A symbolic link to a missing file is an error.
+fn exists(file: &Path) -> Result<bool, ConfigError> {
+    match (file.exists(), file.read_link()) {
+        (false, Ok(target)) => Err(ConfigError::Dangling { path: file.to_owned(), target }),
+        (exists, _) => Ok(exists),
     }
 }
 
@@ -82,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_looked_for_in_this_order() {
+    fn the_file_is_searched_in_this_order() {
         let all = ["a.yaml", "b.yaml", "c.yaml", "config.yaml", "../config.yaml"];
         let pudu = ("PUDU_CONFIG", "b.yaml");
         let deer = ("DEER_FLOW_CONFIG_PATH", "c.yaml");
@@ -95,19 +108,34 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_named_must_be_there() {
-        check(Some("x.yaml"), &[], &["config.yaml"], "x.yaml, named by --config, is not there");
+    fn a_named_file_must_exist() {
+        check(Some("x.yaml"), &[], &["config.yaml"], "x.yaml, named by --config, does not exist");
         check(
             None,
             &[("PUDU_CONFIG", "x.yaml")],
             &["config.yaml"],
-            "x.yaml, named by PUDU_CONFIG, is not there",
+            "x.yaml, named by PUDU_CONFIG, does not exist",
         );
+    }
+
+    #[test]
+    fn a_link_to_a_missing_file_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let (link, target) = (dir.path().join("config.yaml"), dir.path().join("target.yaml"));
+        std::os::unix::fs::symlink("target.yaml", &link).unwrap();
+        let start = Start { dir: dir.path().to_owned(), ..Start::default() };
+        let error = start.file().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("{} is a symbolic link to target.yaml, which does not exist", link.display())
+        );
+        std::fs::write(&target, "").unwrap();
+        assert_eq!(start.file().unwrap(), Some(link));
     }
 
     /// Only root can give files away.
     #[test]
-    fn what_nobody_named_has_to_be_the_operators() {
+    fn a_file_that_is_not_named_must_belong_to_the_operator() {
         use std::os::unix::fs::chown;
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("in");
@@ -127,13 +155,13 @@ mod tests {
             chown(file, Some(12_345), None).unwrap();
             let said = start(None).file().unwrap_err().to_string();
             assert!(said.contains("belongs to user 12345, and pudu runs as user 0"), "{said}");
-            assert!(start(Some("../config.yaml")).file().is_ok(), "it was named");
+            assert!(start(Some("../config.yaml")).file().is_ok(), "the file was named explicitly");
             chown(file, Some(0), None).unwrap();
         }
     }
 
     #[test]
-    fn home_is_named_or_usual() {
+    fn the_home_is_named_or_the_default() {
         let home = |env: Env| Start { env, dir: "/d".into(), ..Start::default() }.home();
         assert_eq!(home(Env::default()), Path::new("/d/.pudu"));
         assert_eq!(home(Env::from([("DEER_FLOW_HOME", "deer")])), Path::new("/d/deer"));

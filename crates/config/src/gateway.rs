@@ -1,6 +1,6 @@
-//! The gateway section: the address at which people's browsers and programs reach pudu.
+//! The gateway section: the address at which browsers and programs reach pudu.
 //!
-//! The address comes from, first one first: `--bind`, `GATEWAY_HOST` and `GATEWAY_PORT`, `gateway.host` and
+//! The address comes from, in order of precedence: `--bind`, `GATEWAY_HOST` and `GATEWAY_PORT`, `gateway.host` and
 //! `gateway.port`, and the defaults.
 
 use super::{Start, problem::Problem, reader::Section};
@@ -11,9 +11,9 @@ use url::Url;
 /// The HTTP API and the page.
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
-    /// The name or IP address to listen on.
+    /// The host name or IP address to listen on.
     pub host: String,
-    /// The port; 0 takes any free one.
+    /// The port; 0 means any free one.
     pub port: u16,
     /// Token that a caller must present; without it every client that reaches the port may use pudu.
     pub token: Option<SecretString>,
@@ -22,7 +22,7 @@ pub struct GatewayConfig {
 }
 
 impl GatewayConfig {
-    /// Returns where a daemon with this configuration answers on this machine; `None` if the port is any.
+    /// Returns the URL of a daemon with this configuration on this machine, or `None` if the port is 0.
     pub fn url(&self) -> Option<String> {
         let host = match self.host.as_str() {
             "0.0.0.0" | "::" => "127.0.0.1".to_owned(),
@@ -52,29 +52,33 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> GatewayConfig {
     let (host, port) = from_flag(&section, start, host, port);
     let plain = |c: char| c.is_ascii_graphic() && !";,\"\\".contains(c);
     if token.as_ref().is_some_and(|token| !token.expose_secret().chars().all(plain)) {
-        let what = "it has characters that a header or a cookie cannot carry";
+        let what = "it has characters that a header or a cookie cannot contain";
         section.note(Problem::error(
             None,
             "gateway.token",
             what,
-            "use letters, digits and signs, but no space ; , \" or \\",
+            "use letters, digits and punctuation, but no space ; , \" or \\",
         ));
     }
     if !is_host(&host) {
-        let what = format!("\"{host}\" is no name and no address of a machine");
+        let what = format!("\"{host}\" is not a host name or an address");
         section.refuse(
             "host",
             what,
-            "write 127.0.0.1, 0.0.0.0 or a name alone; the port has a key of its own",
+            "write 127.0.0.1, 0.0.0.0 or a host name, without the port, which has its own key",
         );
     } else if token.is_none() && !is_local(&host) {
-        let what = format!("\"{host}\" can be reached from other machines, and no token is chosen");
-        section.warn("token", what, "set gateway.token, or use the one that pudu makes in its home folder");
+        let what = format!("other machines can reach \"{host}\", and no token is set");
+        section.warn(
+            "token",
+            what,
+            "set gateway.token, or use the token that pudu generates in its home folder",
+        );
     }
     GatewayConfig { host, port, token, public_url }
 }
 
-/// Reads the programs that MCP servers may be which clients of the API add.
+/// Reads the programs that MCP servers added through the API may start.
 pub(super) fn mcp_commands(top: &Section<'_>) -> Vec<String> {
     let section = top.section("gateway");
     settings! { section =>
@@ -88,7 +92,7 @@ fn from_env(section: &Section<'_>, start: &Start, host: String, port: u16) -> (S
     let host = start.env.first(&["GATEWAY_HOST"]).map_or(host, |(_, host)| host.to_owned());
     let Some((name, text)) = start.env.first(&["GATEWAY_PORT"]) else { return (host, port) };
     let Ok(port) = text.trim().parse() else {
-        section.note(Problem::error(None, name, "the variable does not hold a port", "set it to 0 to 65535"));
+        section.note(Problem::error(None, name, "the value is not a port", "set it to 0 to 65535"));
         return (host, port);
     };
     (host, port)
@@ -104,7 +108,7 @@ fn from_flag(section: &Section<'_>, start: &Start, host: String, port: u16) -> (
     (named.unwrap_or(host), numbered.unwrap_or(port))
 }
 
-/// Reads `HOST:PORT`, `HOST`, `:PORT` or `[IPV6]:PORT`.
+/// Parses `HOST:PORT`, `HOST`, `:PORT` or `[IPV6]:PORT`.
 fn parse_bind(text: &str) -> Option<(Option<String>, Option<u16>)> {
     if let Ok(ip) = text.trim_matches(['[', ']']).parse::<Ipv6Addr>() {
         return Some((Some(ip.to_string()), None));
@@ -135,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_may_be_written_in_part() {
+    fn parts_of_an_address_may_be_omitted() {
         let host = |text: &str| Some(text.to_owned());
         let cases = [
             ("0.0.0.0:80", Some((host("0.0.0.0"), Some(80)))),
@@ -154,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configured_address_is_one_that_can_be_called() {
+    fn the_url_of_a_daemon_can_be_called() {
         let check = |host: &str, port: u16, expect: Option<&str>| {
             let gateway = GatewayConfig { host: host.into(), port, token: None, public_url: None };
             assert_eq!(gateway.url().as_deref(), expect, "{host}:{port}");

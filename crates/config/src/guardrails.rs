@@ -1,28 +1,28 @@
-//! Guardrails, which decide without people whether a tool may be called: DeerFlow's `guardrails`.
+//! Guardrails, which decide on tool calls without people: DeerFlow's `guardrails`.
 //!
-//! Every section is obeyed, regardless of `use`: lists of tools, a URL and a passport each refuse on their own. A
-//! setting that cannot be obeyed stops the start.
+//! Every section is enforced, regardless of `use`: lists of tools, a URL and a passport can each deny a call. A setting
+//! that cannot be enforced prevents the start.
 
 use super::{Start, approvals, model, reader::Section};
-use pudu_client::guardrails::{Allowlist, HttpGuardrailSettings, PassportSource};
+use pudu_guardrails::{Allowlist, HttpGuardrailSettings, PassportSource};
 use std::{path::Path, time::Duration};
 
-/// The guardrails that are on.
+/// The enabled guardrails.
 #[derive(Clone, Debug)]
 pub struct GuardrailsConfig {
-    /// Whether a call is refused when a provider fails.
+    /// Whether a call is denied when a provider fails.
     pub fail_closed: bool,
-    /// The passport, as requests to providers name it.
+    /// The passport's id in requests to providers.
     pub agent_id: Option<String>,
-    /// Tools by their names.
+    /// Lists of tools.
     pub allowlist: Option<Allowlist>,
-    /// A passport that pudu checks itself.
+    /// A passport that pudu enforces.
     pub passport: Option<PassportSource>,
-    /// A provider that is asked over HTTP.
+    /// A provider over HTTP.
     pub http: Option<HttpGuardrailSettings>,
 }
 
-/// The provider that `use` names.
+/// Kind of provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProviderKind {
     Allowlist,
@@ -30,7 +30,7 @@ enum ProviderKind {
     Passport,
 }
 
-/// The providers by the names that `use` may have.
+/// The providers by their names in `use`.
 const PROVIDERS: [(&str, ProviderKind); 4] = [
     ("deerflow.guardrails.builtin:AllowlistProvider", ProviderKind::Allowlist),
     ("allowlist", ProviderKind::Allowlist),
@@ -38,25 +38,25 @@ const PROVIDERS: [(&str, ProviderKind); 4] = [
     ("passport", ProviderKind::Passport),
 ];
 /// Help on `use`.
-const CHOICE: &str = "write deerflow.guardrails.builtin:AllowlistProvider, http or passport; docs/guardrails.md says what each \
-                      needs. pudu runs no provider written in Python: let one answer over HTTP";
+const CHOICE: &str = "write deerflow.guardrails.builtin:AllowlistProvider, http or passport (docs/guardrails.md). \
+                      pudu does not run providers written in Python; connect such a provider over HTTP";
 /// Help on `passport`.
 const PASSPORT: &str = "name the file of an Open Agent Passport, or write the passport itself here";
-/// Time for one decision over HTTP.
+/// Default timeout of a decision over HTTP.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Reads them; `None` if they are off.
+/// Reads the guardrails. Returns `None` if they are off.
 pub(super) fn read(top: &Section<'_>, start: &Start) -> Option<GuardrailsConfig> {
-    let section = top.section("guardrails").about(
-        "Guardrails: decisions on each tool call without a person. docs/guardrails.md describes them.",
-    );
-    let says = section.present().any(|entry| entry.key != "enabled");
+    let section = top
+        .section("guardrails")
+        .about("Guardrails: automatic decisions on each tool call. docs/guardrails.md describes them.");
+    let has_keys = section.present().any(|entry| entry.key != "enabled");
     let switch = section.flag("enabled").about("Enables guardrails.");
     let unsaid = section.entry("enabled").is_none() && !switch.spoilt;
     let enabled = switch.or(false);
-    if says && unsaid {
+    if has_keys && unsaid {
         section.refuse_here(
-            "this does not say whether it is on, and it guards something",
+            "`enabled` is missing, although there are rules",
             "write `enabled: true`, or `enabled: false`",
         );
     }
@@ -65,8 +65,9 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Option<GuardrailsConfig>
         /// Refuses a call when a provider fails; otherwise the other providers decide.
         fail_closed = flag().or(true);
     }
-    let provider =
-        section.section("provider").about("The provider. All keys below config apply, with any `use`.");
+    let provider = section
+        .section("provider")
+        .about("The provider. All keys below `config` apply, regardless of `use`.");
     let config = provider.section("config").about("Settings of the provider.");
     let kind = kind(&provider, enabled);
     let (agent_id, passport) = passport(&section, start, kind);
@@ -88,12 +89,13 @@ fn kind(provider: &Section<'_>, enabled: bool) -> Option<ProviderKind> {
     let named = named?;
     let known = PROVIDERS.iter().find(|(name, _)| *name == named).map(|(_, kind)| *kind);
     if known.is_none() && enabled {
-        provider.refuse("use", format!("pudu has no guardrail provider \"{named}\""), CHOICE);
+        provider.refuse("use", format!("unknown guardrail provider \"{named}\""), CHOICE);
     }
     known
 }
 
-/// Returns the passport as requests name it, and as pudu checks it. A name that is no file's is the provider's to check.
+/// Returns the passport's id for requests, and the passport that pudu enforces. An id that is not a file is only
+/// checked by the provider.
 fn passport(
     section: &Section<'_>,
     start: &Start,
@@ -120,15 +122,15 @@ fn passport(
     let is_path = named.contains('/') || is_json || path.is_file();
     if !is_path && kind == Some(ProviderKind::Passport) && section.is_needed() {
         let help = "name a file that ends in .json or has a folder before it";
-        section.refuse("passport", "this names no file, and pudu asks no registry of passports", help);
+        section.refuse("passport", "this is not a file, and pudu does not use registries of passports", help);
     }
     if is_path && section.is_needed() && !path.is_file() {
-        let what = format!("there is no file {}", path.display());
+        let what = format!("the file {} does not exist", path.display());
         section.refuse("passport", what, PASSPORT);
     }
     if !is_path && kind == Some(ProviderKind::Allowlist) {
-        let what = "nobody checks this: it names no file, and a list of tools has no use for it";
-        section.warn("passport", what, "name the passport's file, which pudu checks, or remove this");
+        let what = "this has no effect: it is not a file, and a list of tools needs no passport";
+        section.warn("passport", what, "set the passport's file, or remove this");
     }
     (Some(named), is_path.then_some(PassportSource::File(path)))
 }
@@ -138,25 +140,25 @@ fn allowlist(config: &Section<'_>, kind: Option<ProviderKind>) -> Option<Allowli
         /// The only tools that may be called, including those of MCP servers; an empty list allows none.
         allowed as "allowed_tools" = names().eg("[ls, read_file]").optional("all");
         /// Tools that may not be called.
-        denied as "denied_tools" = names().or_told(Vec::new(), "none");
+        denied as "denied_tools" = names().or_described(Vec::new(), "none");
     }
     for (key, names) in [("allowed_tools", allowed.as_deref().unwrap_or_default()), ("denied_tools", &denied)]
     {
         names.iter().filter(|_| config.is_needed()).for_each(|name| approvals::check_name(config, key, name));
     }
-    let says = allowed.is_some() || !denied.is_empty();
+    let has_keys = allowed.is_some() || !denied.is_empty();
     let list = Allowlist {
         allowed: allowed.map(|names| names.into_iter().collect()),
         denied: denied.into_iter().collect(),
     };
-    (says || kind == Some(ProviderKind::Allowlist)).then_some(list)
+    (has_keys || kind == Some(ProviderKind::Allowlist)).then_some(list)
 }
 
 fn http(config: &Section<'_>, kind: Option<ProviderKind>) -> Option<HttpGuardrailSettings> {
     let about = "URL to which each call is posted as JSON; it may be an internal one.";
     let setting = config.url("url").about(about).eg("http://127.0.0.1:9000/judge");
     let is_spoilt = setting.spoilt;
-    let url = setting.optional("none; `use: http` needs one");
+    let url = setting.optional("none; required for `use: http`");
     if url.is_none() && !is_spoilt && kind == Some(ProviderKind::Http) && config.is_needed() {
         config.refuse("url", "this is missing or empty", "write the URL to which requests are posted");
     }

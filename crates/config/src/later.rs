@@ -1,12 +1,10 @@
 //! Sections of DeerFlow's configuration that this version of pudu does not use.
 //!
-//! Such sections are accepted, so that a DeerFlow file works unchanged, and they are named in one line at the
-//! start, so that an operator does not expect an effect. A part of pudu that begins to use one removes it from this
-//! list.
+//! Such sections are accepted, so that a DeerFlow file works unchanged, and listed in one line at the start, so that
+//! operators do not expect an effect. Remove a section from this list when pudu begins to use it.
 
 /// Top-level keys.
 pub(super) const SECTIONS: &[&str] = &[
-    "acp_agents",
     "agent_storage",
     "dedupe_storage",
     "logging",
@@ -14,6 +12,5 @@ pub(super) const SECTIONS: &[&str] = &[
     "plugins",
     "run_events",
     "run_ownership",
-    "scheduler",
     "stream_bridge",
 ];

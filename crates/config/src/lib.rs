@@ -1,22 +1,21 @@
 //! The configuration: `config.yaml` in DeerFlow's shape, and its meaning.
 //!
-//! It is read in two steps. `raw.rs` gives the file as it was typed, with the place of every value;
-//! `reader.rs` and the files of the sections turn that into [`Config`], as it is meant: every default filled
-//! in, every variable put in, nothing left to look up. After this no part of pudu sees the environment, a
-//! `$NAME` or a default.
+//! It is read in two steps. `raw.rs` parses the file as it was typed, with the position of every value. `reader.rs` and
+//! the files of the sections turn that into [`Config`], in which all defaults are filled in and all variables are
+//! expanded. No other part of pudu sees the environment, a `$NAME` or a default.
 //!
-//! Settings that need a restart are in [`Fixed`], which the daemon takes apart when it is built. Those that
-//! are picked up for the next message are in [`Live`], which [`Watcher`] reads again when the file has
-//! changed. The same split marks the keys in `config.example.yaml` and `docs/configuration.md`, which are made of
-//! the keys' declarations (`declare.rs`).
+//! Settings that need a restart are in [`Fixed`]; the daemon is built with them. Settings that apply from the next
+//! message on are in [`HotConfig`], which [`Watcher`] reloads when the file changes. `config.example.yaml` and
+//! `docs/configuration.md`, which are generated from the keys' declarations (`declare.rs`), show the same distinction.
 //!
-//! Deliberately absent: writing configuration (only `pudu config upgrade` does, as text), and a typed form of
-//! sections that no part of pudu uses yet (`later.rs`).
+//! Deliberately absent: writing configuration (only `pudu config upgrade` does, as text), and a typed form of sections
+//! that no part of pudu uses yet (`later.rs`).
 
 mod declaration;
 #[macro_use]
 mod declare;
 
+mod acp;
 mod approvals;
 mod assist;
 mod auth;
@@ -48,6 +47,7 @@ mod raw;
 mod reader;
 mod retention;
 mod sandbox;
+mod scheduler;
 mod schema;
 mod setting;
 mod skills;
@@ -83,6 +83,7 @@ pub use {
     output::LongResults,
     problem::{Pos, Problem, Report, Severity, nearest},
     sandbox::{SandboxConfig, ToolConfig},
+    scheduler::SchedulerConfig,
     schema::schema,
     skills::SkillsConfig,
     subagents::Subagent,
@@ -94,11 +95,10 @@ pub use {
 use assist::Assistance;
 use indexmap::IndexMap;
 use memory::MemoryConfig;
-use pudu_client::{
-    BudgetRules, RetentionRules, SkillRules,
-    harness::{LoopRules, TokenBudget, ToolProgressRules},
-    net::scrub,
-};
+use pudu_acp::AcpAgent;
+use pudu_agent::{BudgetRules, RetentionRules, SkillRules};
+use pudu_harness::{LoopRules, TokenBudget, ToolProgressRules};
+use pudu_net::scrub;
 use raw::Node;
 use reader::{ConfigReader, Key, Section};
 use secrecy::{ExposeSecret, SecretString};
@@ -112,101 +112,105 @@ use summarization::Summarization;
 use title::Titles;
 use url::Url;
 
-/// The version of the configuration's shape: that of the DeerFlow it follows. A file names it in
+/// The version of the configuration's schema, which is the same as in the corresponding DeerFlow. A file states it in
 /// `config_version`.
 pub const VERSION: u32 = 34;
 
-/// The example: every key with its default.
+/// The example file, with every key and its default.
 pub const EXAMPLE: &str = include_str!("../../../config.example.yaml");
 
-/// All that was configured.
+/// The whole configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Settings that need a restart.
     pub fixed: Fixed,
-    /// Settings that are picked up for the next message.
+    /// Settings that apply from the next message on.
     pub hot: Arc<HotConfig>,
 }
 
-/// Settings that the daemon is built from; a change needs a restart.
+/// Settings used to build the daemon. A change needs a restart.
 #[derive(Clone, Debug)]
 pub struct Fixed {
-    /// The folder for everything that pudu keeps.
+    /// The folder for all of pudu's data.
     pub home: PathBuf,
-    /// How much is logged.
+    /// Minimum level of log events.
     pub log_level: LogLevel,
     /// The HTTP API and the page.
     pub gateway: GatewayConfig,
     /// Sign-in to the HTTP API.
     pub auth: AuthConfig,
-    /// The store.
+    /// The database.
     pub database: Database,
-    /// How much may wait and run.
+    /// Limits of waiting messages and concurrent runs.
     pub capacity: Capacity,
     /// Folders of skills.
     pub skills: SkillsConfig,
-    /// Sandboxes of commands.
+    /// Backend of sandboxes for commands.
     pub provider: SandboxBackend,
 }
 
 /// Settings that are looked up for each message.
 #[derive(Clone, Debug)]
 pub struct HotConfig {
-    /// The models, the default first. Empty where none is configured and the environment has no key.
+    /// The models, the default first. Empty if none is configured and the environment has no key.
     pub models: Vec<ModelConfig>,
     /// The tools.
     pub tools: Vec<ToolConfig>,
-    /// The groups that tools may be in, besides those that they are in.
+    /// Names of tool groups, in addition to the groups of the tools.
     pub tool_groups: Vec<String>,
-    /// Whether the HTTP API lists, creates and changes agents.
+    /// Whether the HTTP API can list, create and change agents.
     pub agents_api: bool,
-    /// Programs that MCP servers added by the HTTP API may be.
+    /// Programs that MCP servers added through the HTTP API may start.
     pub mcp_commands: Vec<String>,
-    /// Helps of a model for people who write.
+    /// Writing assistance by a model.
     pub assistance: Assistance,
-    /// Names, addresses and networks that may be reached from here though they are not the open internet.
+    /// Names, addresses and networks outside the public internet that may be fetched.
     pub reachable: Vec<String>,
-    /// Limits and rights in the sandbox.
+    /// Limits and permissions in the sandbox.
     pub sandbox: SandboxConfig,
     /// Actions of the agent that need approval.
     pub approvals: ApprovalsConfig,
-    /// Guardrails, which decide without people whether a tool may be called; none if `None`.
+    /// Guardrails, which decide on tool calls without people; `None` if they are off.
     pub guardrails: Option<GuardrailsConfig>,
     /// Handling of tool results that are too long for a model.
     pub results: LongResults,
-    /// Whether tools of MCP servers are found by searching.
+    /// Whether the model has to search for tools of MCP servers.
     pub tool_search: bool,
     /// The sub-agents.
     pub subagents: Vec<Subagent>,
-    /// When conversations are summarised.
+    /// The agents of the Agent Client Protocol.
+    pub acp_agents: Arc<[AcpAgent]>,
+    /// Rules for summaries of conversations.
     pub summarization: Summarization,
-    /// How threads get their titles.
+    /// Rules for titles of threads.
     pub titles: Titles,
     /// The server that transcribes voice notes and videos.
     pub transcription: Option<Transcription>,
-    /// Memory of people and rooms.
+    /// Memory of users and rooms.
     pub memory: MemoryConfig,
-    /// How agents meet skills.
+    /// Rules for agents' use of skills.
     pub skill_rules: SkillRules,
-    /// When a run that repeats itself is ended; never, if `None`.
+    /// Rules for stopping a run that repeats itself; `None` if it is never stopped.
     pub loops: Option<LoopRules>,
-    /// Calls of models: when they are made again, and how many go on at once.
+    /// Retries and concurrency of model calls.
     pub model_calls: ModelCalls,
-    /// When a tool that brings nothing new is pointed out and closed; never, if `None`.
+    /// Rules for hints about tools without progress, and for closing them; `None` if there are none.
     pub progress: Option<ToolProgressRules>,
-    /// Whether visitors may make themselves an account.
+    /// Whether visitors may create an account.
     pub registration: bool,
-    /// How much may be sent to pudu.
+    /// Limits of uploads.
     pub uploads: Uploads,
-    /// How far a run may go.
+    /// Limits of runs.
     pub runs: Runs,
-    /// When things happen.
+    /// Scheduled tasks.
+    pub scheduler: SchedulerConfig,
+    /// Timing settings.
     pub timing: Timing,
     /// The bots that are on, in the file's order.
     pub accounts: Vec<AccountConfig>,
-    /// How each bot that is on behaves, by its name.
+    /// Behaviour of each bot that is on, by its name.
     pub policies: IndexMap<String, AccountPolicy>,
-    /// Retention of the accounts' data.
+    /// Retention of the bots' data.
     pub retention: RetentionRules,
     /// Budgets of runs, by requester.
     pub budgets: BudgetRules,
@@ -215,7 +219,7 @@ pub struct HotConfig {
 }
 
 impl HotConfig {
-    /// Returns the accounts that are open to everyone.
+    /// Returns the bots that are open to everyone.
     pub fn open_to_the_world(&self) -> Vec<&str> {
         let open = |account: &&AccountConfig| {
             account.platform.is_public()
@@ -224,13 +228,13 @@ impl HotConfig {
         self.accounts.iter().filter(open).map(|account| account.name.as_str()).collect()
     }
 
-    /// Returns the tools that the agent is offered: without a shell a model is better off not to know of one.
+    /// Returns the tools that are offered to the model. Without a usable shell, the shell tool is omitted.
     pub fn offered(&self, shell: bool) -> impl Iterator<Item = &ToolConfig> {
         self.tools.iter().filter(move |tool| shell || tool.tool != Native::Bash)
     }
 }
 
-/// How much is logged.
+/// Minimum level of log events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLevel {
     /// Everything.
@@ -260,36 +264,36 @@ const LOG_LEVELS: &[(&str, LogLevel)] = &[
 pub struct LoadedConfig {
     /// The configuration.
     pub config: Config,
-    /// The file, and warnings and notes about it.
+    /// The path of the file, and warnings and notes about it.
     pub report: Report,
-    /// The keys that were asked for, by their path.
+    /// The keys that were read, by their path.
     keys: IndexMap<String, Key>,
     /// Fingerprint of the file before it was read.
     stamp: Option<watch::ConfigStamp>,
-    /// Whether the file says anything.
-    says: bool,
+    /// Whether the file has any settings.
+    has_entries: bool,
     /// Secrets in the configuration.
     secrets: Vec<SecretString>,
 }
 
 impl LoadedConfig {
-    /// Returns the place of a key's value, or else of its section.
+    /// Returns the position of a key's value, or of its section.
     pub fn place(&self, key: &str) -> Option<Pos> {
         self.keys.get(key).and_then(|key| key.at)
     }
 
-    /// Returns the place where the file sets a key.
+    /// Returns the position at which the file sets a key.
     pub fn said_at(&self, key: &str) -> Option<Pos> {
         self.keys.get(key).filter(|key| key.said).and_then(|key| key.at)
     }
 
-    /// Has its secrets taken out of whatever leaves the process from now on.
+    /// Registers its secrets, so that they are removed from all output of the process.
     pub fn remember_secrets(&self) {
         scrub::remember(self.secrets.iter().map(|secret| secret.expose_secret().to_owned()));
     }
 }
 
-/// Finds, reads and understands the configuration.
+/// Finds, reads and interprets the configuration.
 pub fn load(start: &Start) -> Result<LoadedConfig, ConfigError> {
     let file = start.file()?;
     load_file(start, file.as_deref())
@@ -319,6 +323,15 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<LoadedConfig, ConfigE
         let differing: Vec<_> = log.differing.into_iter().collect();
         problems.push(Problem::note(format!("different unit than in DeerFlow: {}", differing.join(", "))));
     }
+    if let Some(file) =
+        file.filter(|_| config.as_ref().is_some_and(|config| !config.hot.acp_agents.is_empty()))
+    {
+        // These files name the programs that are started.
+        let secrets = file.with_file_name(".env");
+        for file in std::iter::once(file).chain(Some(&*secrets).filter(|file| file.exists())) {
+            trust::check(file)?;
+        }
+    }
     let report = Report::new(file.map(Into::into), problems);
     match config {
         Some(config) if !report.has_errors() => Ok(LoadedConfig {
@@ -326,7 +339,7 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<LoadedConfig, ConfigE
             report,
             keys: log.keys,
             stamp,
-            says: !root.entries().is_empty(),
+            has_entries: !root.entries().is_empty(),
             secrets,
         }),
         _ => Err(ConfigError::Wrong(report)),
@@ -336,17 +349,17 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<LoadedConfig, ConfigE
 /// Returns the secrets that no output may contain, including the values of variables whose names mark secrets.
 fn secrets(secrets: &[SecretString], env: &Env) -> Vec<SecretString> {
     const NAMES: [&str; 4] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
-    let telling = |(name, _): &(String, String)| NAMES.iter().any(|end| name.ends_with(end));
+    let is_secret_name = |(name, _): &(String, String)| NAMES.iter().any(|end| name.ends_with(end));
     let password = |secret: &SecretString| {
         let url = Url::parse(secret.expose_secret()).ok()?;
         Some(SecretString::from(url.password()?))
     };
-    let of_variables = env.all().filter(telling).map(|(_, value)| value.into());
+    let of_variables = env.all().filter(is_secret_name).map(|(_, value)| value.into());
     let passwords = secrets.iter().filter_map(password);
     secrets.iter().cloned().chain(passwords).chain(of_variables).collect()
 }
 
-/// Adds the `.env` file beside the config file, or in the current folder where there is no config file.
+/// Adds the `.env` file next to the config file, or in the current folder if there is no config file.
 fn environment(start: &Start, file: Option<&Path>) -> (Env, Vec<Problem>) {
     let mut env = start.env.clone();
     let path = file.and_then(Path::parent).unwrap_or(&start.dir).join(".env");
@@ -356,7 +369,7 @@ fn environment(start: &Start, file: Option<&Path>) -> (Env, Vec<Problem>) {
         Err(ConfigError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => vec![Problem::warning(None, "", error.to_string(), "make it readable, or remove it")],
     };
-    // The report is about the config file, so a place in the other file is written as text.
+    // The report is about the config file, so positions in the `.env` file are written as text.
     let name = |Problem { at, what, help, .. }: Problem| {
         let what = at.map_or_else(|| what.clone(), |at| format!("line {}: {what}", at.line));
         Problem::warning(None, ".env", what, help)
@@ -451,12 +464,14 @@ fn read_hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfi
         results: output::results(top),
         tool_search: output::searched(top),
         subagents,
+        acp_agents: acp::agents(top, env),
         loops: loops::rules(top),
         model_calls: limits::model_calls(top),
         progress: progress::rules(top),
         registration: auth::registration(top),
         uploads: limits::uploads(top),
         runs: limits::runs(top),
+        scheduler: scheduler::read(top),
         timing,
         accounts: Vec::new(),
         policies: channel::policies(top),
@@ -464,19 +479,19 @@ fn read_hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfi
     }
 }
 
-/// A file without a version is current.
+/// Checks the version. A file without one is treated as current.
 fn version(top: &Section<'_>) {
     settings! { top =>
         /// Schema version of this file; `pudu config upgrade` upgrades an older file.
         version as "config_version" = number(0..=u32::MAX).or(VERSION);
     }
     if version < VERSION {
-        let what = format!("the file has the shape of version {version}, this pudu has {VERSION}");
-        top.warn("config_version", what, "`pudu config upgrade` raises it, and changes no value");
+        let what = format!("the file has config_version {version}; this pudu uses {VERSION}");
+        top.warn("config_version", what, "`pudu config upgrade` raises it without changing any value");
     }
     if version > VERSION {
-        let what = format!("the file has the shape of version {version}, this pudu knows {VERSION}");
-        top.warn("config_version", what, "keys that are newer than this pudu have no effect");
+        let what = format!("the file has config_version {version}; this pudu supports up to {VERSION}");
+        top.warn("config_version", what, "newer keys have no effect");
     }
 }
 

@@ -1,24 +1,24 @@
-//! How much of everything there may be.
+//! Limits of uploads, runs and model calls.
 
 use super::{quantity::NumberUnit, reader::Section};
-use pudu_client::harness::{RestRules, RetryRules};
+use pudu_harness::{RestRules, RetryRules};
 use std::time::Duration;
 
-/// Reads whether tokens are counted. They are in any case: limits and `/usage` need the numbers.
+/// Reads whether tokens are counted. It has no effect, because limits and `/usage` need the numbers.
 pub(super) fn token_usage(top: &Section<'_>) {
-    let section = top.section("token_usage").about("Tokens are counted in any case.");
+    let section = top.section("token_usage").about("Tokens are always counted.");
     settings! { section =>
         /// Counts tokens; without effect, because tokens are always counted.
         enabled = flag().or(true);
     }
     if !enabled {
         let what = "tokens are counted in any case";
-        section.warn("enabled", what, "remove it: nobody sees the numbers who does not ask with /usage");
+        section.warn("enabled", what, "remove it: /usage shows the numbers on request only");
     }
 }
 
 settings! {
-    /// Files that people send.
+    /// Limits of files that people send.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Uploads(section) {
         /// Maximum number of files at once.
@@ -33,7 +33,7 @@ settings! {
     }
 }
 
-/// One run of the agent.
+/// Limits of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runs {
     /// Default number of steps of a run.
@@ -42,9 +42,9 @@ pub struct Runs {
     pub max_recursion_limit: u32,
     /// Time limit of a run.
     pub timeout: Duration,
-    /// Maximum number of sub-agents of a run.
+    /// Maximum number of sub-agents in a run.
     pub subagents: u32,
-    /// Number of sub-agents that one reply may start.
+    /// Maximum number of sub-agents started by one reply.
     pub at_once: u32,
 }
 
@@ -55,8 +55,8 @@ pub(super) fn uploads(top: &Section<'_>) -> Uploads {
     section.note_unused(&["pdf_converter"]);
     let uploads = Uploads::read(&section);
     if uploads.max_file_size > uploads.max_total_size {
-        let what = "one file may be larger than all together";
-        section.warn("max_file_size", what, "the smaller of the two counts");
+        let what = "the limit of one file is larger than the limit of all files";
+        section.warn("max_file_size", what, "the smaller limit applies");
     }
     uploads
 }
@@ -81,20 +81,20 @@ pub(super) fn runs(top: &Section<'_>) -> Runs {
     Runs { recursion_limit, max_recursion_limit, timeout, subagents, at_once }
 }
 
-/// Calls of models.
+/// Retries and concurrency of model calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelCalls {
     /// Retries of failed calls: their number and their delays.
     pub retries: RetryRules,
-    /// When a provider that keeps failing is left alone.
+    /// Rules for pausing calls to a provider that keeps failing.
     pub rest: RestRules,
-    /// Maximum number of calls at once; 0 is no limit.
+    /// Maximum number of concurrent calls; 0 means no limit.
     pub max_concurrent: u32,
 }
 
 pub(super) fn model_calls(top: &Section<'_>) -> ModelCalls {
     let usual = RetryRules::default();
-    let section = top.section("llm_call").about("Calls of models: new tries and how many go on at once.");
+    let section = top.section("llm_call").about("Model calls: retries, and the number of concurrent calls.");
     settings! { section =>
         /// Maximum number of attempts of a call that fails temporarily; `models[].max_retries` overrides it.
         attempts as "retry_max_attempts" = number(1..=20).or(usual.attempts);

@@ -1,14 +1,14 @@
-//! When a run that repeats itself is ended: DeerFlow's `loop_detection`.
+//! Rules for stopping a run that repeats itself: DeerFlow's `loop_detection`.
 
 use super::reader::Section;
-use pudu_client::harness::{CallFrequency, LoopRules};
+use pudu_harness::{CallFrequency, LoopRules};
 
-/// Reads the rules; `None` if nothing is to be ended.
+/// Reads the rules. Returns `None` if they are off.
 pub(super) fn rules(top: &Section<'_>) -> Option<LoopRules> {
     let section = top
         .section("loop_detection")
         .about("Detection of runs that repeat themselves: the model gets a hint, then the run is stopped.");
-    // How many threads are remembered: here each run counts for itself.
+    // The number of remembered threads has no effect, because each run is judged separately.
     section.know_all(&["max_tracked_threads"]);
     let usual = LoopRules::default();
     settings! { section =>
@@ -28,14 +28,14 @@ pub(super) fn rules(top: &Section<'_>) -> Option<LoopRules> {
     let tools = section.section("tool_freq_overrides").about("Limits of single tools, by their names.");
     let tool = CallFrequency { warn: tool_warn, stop: tool_stop };
     let rules = LoopRules { warn, stop, window, tool, tools: overrides(&tools) };
-    let late = "a run is stopped before anything is pointed out";
+    let late = "a run would be stopped before any warning";
     if rules.warn > rules.stop {
         section.warn("warn_threshold", late, "make it smaller than `hard_limit`");
     }
     if rules.window < rules.stop as usize {
         section.refuse(
             "window_size",
-            "so few replies are compared that nothing is ever stopped",
+            "too few replies are compared for a run to be stopped",
             "make it at least `hard_limit`",
         );
     }
@@ -50,9 +50,9 @@ fn overrides(section: &Section<'_>) -> std::collections::BTreeMap<String, CallFr
         let tool = section.section_named(name, "bash").about("Name of the tool.");
         settings! { tool =>
             /// Number of calls that gives the model a hint.
-            warn = number(1..=10_000).eg("150").required("say how many calls are pointed out");
+            warn = number(1..=10_000).eg("150").required("set the number of calls that triggers a warning");
             /// Number of calls that stops the run.
-            stop as "hard_limit" = number(1..=10_000).eg("300").required("say how many calls stop a run");
+            stop as "hard_limit" = number(1..=10_000).eg("300").required("set the number of calls that stops a run");
         }
         Some((name.to_owned(), CallFrequency { warn: warn?, stop: stop? }))
     };

@@ -1,36 +1,33 @@
-//! Memory of people and rooms: DeerFlow's `memory`, with the keys of its own memory in `backend_config`.
+//! Memory of users and rooms: DeerFlow's `memory`, with the keys of its memory store in `backend_config`.
 //!
-//! Older files have those keys in `memory` itself; where a key is in both places, `backend_config` counts.
+//! In older files these keys are in `memory` itself. If a key is in both places, `backend_config` takes precedence.
 
 use super::{
     channel::UnpairedPeople, model::ModelConfig, quantity::NumberUnit, raw::NodeValue, reader::Section,
 };
-use pudu_client::{
-    MemoryMode, MemoryRules,
-    memories::{EvictionPolicy, MemoryOptions},
-};
+use pudu_agent::{MemoryMode, MemoryRules};
+use pudu_memory::{EvictionPolicy, MemoryOptions};
 use std::time::Duration;
 
 /// Rules for memory, before the model is looked up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryConfig {
-    /// The rules; nothing is remembered if `None`.
+    /// The rules; `None` if memory is off.
     pub rules: Option<MemoryRules>,
-    /// Name of the model that reads conversations; the first one if none.
+    /// Name of the model that reads conversations; the first model if `None`.
     pub model: Option<String>,
 }
 
 const EVICTION: &[(&str, EvictionPolicy)] =
     &[("confidence", EvictionPolicy::Confidence), ("hybrid-v1", EvictionPolicy::Hybrid)];
 
-/// Keepers of memory, by DeerFlow's names.
+/// DeerFlow's names of memory stores, and whether memory is stored.
 const MANAGERS: &[(&str, bool)] = &[("deermem", true), ("noop", false)];
 
-/// How memory is used, by DeerFlow's names.
+/// DeerFlow's names of the modes of memory.
 const MODES: &[(&str, MemoryMode)] = &[("middleware", MemoryMode::Middleware), ("tool", MemoryMode::Tool)];
 
-/// Keys that mean nothing here: how far conversations were read is in the store, an index is always there, and users
-/// never share.
+/// Keys without effect: read positions are in the database, there is always an index, and users never share memory.
 const UNUSED_KEYS: &[&str] = &[
     "fact_eviction_shadow_enabled",
     "manifest_filename",
@@ -47,29 +44,25 @@ const UNUSED_KEYS: &[&str] = &[
 pub(super) fn read(top: &Section<'_>, models: &[ModelConfig], unpaired: UnpairedPeople) -> MemoryConfig {
     let section = top.section("memory").about("Memory about users and groups (docs/memory.md).");
     let backend =
-        section.section("backend_config").about("Numbers that memory works by, under DeerFlow's keys.");
+        section.section("backend_config").about("Limits and thresholds of memory, under DeerFlow's keys.");
     section.note_unused(UNUSED_KEYS);
     backend.note_unused(UNUSED_KEYS);
     for place in [&section, &backend] {
         let path = place.entry("storage_path").map(|entry| &entry.node.value);
-        let help = "leave it out: memory is in the home, as DeerFlow keeps it there";
+        let help = "remove it: memory is stored in the home folder, as in DeerFlow";
         match path {
             None => {}
             Some(NodeValue::Text(path)) if path.is_empty() => {}
-            // Older files name the one file that held all users' memory; newer versions of DeerFlow ignore it, too.
+            // Older files name the single file with all users' memory. Newer versions of DeerFlow ignore it, too.
             Some(NodeValue::Text(path)) if path.ends_with(".json") => {
-                place.warn("storage_path", "memory is not in one file any more: this is passed over", help);
+                place.warn("storage_path", "memory is no longer in one file; this is ignored", help);
             }
-            Some(_) => place.refuse("storage_path", "pudu keeps memory nowhere else than in its home", help),
+            Some(_) => place.refuse("storage_path", "pudu stores memory only in its home folder", help),
         }
     }
     if backend.entry("model").is_some() {
         let help = "describe it under `models`, and name it in `memory.model_name`";
-        backend.warn(
-            "model",
-            "memory has no model of its own here: one of `models` reads conversations",
-            help,
-        );
+        backend.warn("model", "memory needs one of `models`", help);
         backend.section("model").ignore_rest();
     }
     settings! { section =>

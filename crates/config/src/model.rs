@@ -1,8 +1,7 @@
-//! The models that people may choose from.
+//! The models that people can choose from.
 //!
-//! DeerFlow hands every key it does not know to the constructor of a Python class. Here the keys that the
-//! constructors share are read under one name each, those that a request carries go into its body, and
-//! the rest is unknown.
+//! DeerFlow passes unknown keys to the constructor of a Python class. Here the keys that the constructors share are
+//! read under one name each, keys that belong to a request are added to its body, and all others are unknown.
 
 mod address;
 mod key;
@@ -18,37 +17,35 @@ use super::{
     reader::{ConfigReader, Section},
     setting::is_placeholder,
 };
-use pudu_client::{
-    ModelPrice,
-    model::{CacheRules, Dialect, ModelSettings, ThinkingRules, Vendor, WireKind},
-    net::{
-        reqwest::header::{HeaderName, HeaderValue},
-        scrub,
-    },
+use pudu_agent::ModelPrice;
+use pudu_model::{CacheRules, Dialect, ModelSettings, ThinkingRules, Vendor, WireKind};
+use pudu_net::{
+    reqwest::header::{HeaderName, HeaderValue},
+    scrub,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value as Json};
 use std::time::Duration;
 use url::Url;
 
-/// One model that can be asked.
+/// A model.
 #[derive(Clone, Debug)]
 pub struct ModelConfig {
-    /// The name that people see.
+    /// The displayed name.
     pub display_name: String,
-    /// A line about it, or empty.
+    /// A one-line description, or empty.
     pub description: String,
-    /// How often a call that may succeed later is made again, if the model has a number of its own.
+    /// Maximum number of retries of a temporarily failing call, if the model has its own number.
     pub max_retries: Option<u32>,
-    /// Its price, where it is written.
+    /// Its price, if configured.
     pub price: Option<ModelPrice>,
-    /// The models that answer while this one cannot, in their order.
+    /// The models that answer if this one cannot, in order.
     pub fallbacks: Vec<String>,
-    /// Its address, and how it is spoken to.
+    /// Its address and protocol settings.
     pub settings: ModelSettings,
 }
 
-/// The vendor that a class names, and the one that the base URL's host belongs to.
+/// The vendor of the class, and the vendor of the base URL's host.
 #[derive(Clone, Copy)]
 struct ModelVendor {
     class: &'static Vendor,
@@ -58,22 +55,22 @@ struct ModelVendor {
 impl ModelVendor {
     fn new(class: &'static Vendor, base_url: Option<&Url>) -> Self {
         let host = base_url.and_then(|url| Vendor::at(url.host_str()?));
-        // A class of its own speaks its own protocol on every host.
+        // A vendor's own class uses its own protocol on every host.
         Self { class, host: host.filter(|_| class.name == DEFAULT_VENDOR) }
     }
 
-    /// Returns how the server departs from its wire. Behind the plain class may be any server.
+    /// Returns the server's deviations from its protocol. The generic class may be used with any server.
     fn dialect(self) -> Dialect {
         match self.host {
             Some(host) if host.wire == self.class.wire => host.dialect,
-            // Its endpoint in OpenAI's form takes the same schemas.
+            // The vendor's OpenAI-compatible endpoint accepts the same schemas.
             Some(host) => Dialect { schema: host.dialect.schema, ..Dialect::PLAIN },
             None if self.class.name != DEFAULT_VENDOR => self.class.dialect,
             _ => Dialect::PLAIN,
         }
     }
 
-    /// Returns whether an address is the vendor's own.
+    /// Returns whether an address belongs to the vendor.
     fn is_home(self, url: &Url) -> bool {
         let home = self.host.unwrap_or(self.class).base_url;
         !is_local(url) && url.as_str().trim_end_matches('/') == home
@@ -90,7 +87,7 @@ impl ModelVendor {
     }
 }
 
-/// Other names of keys, as the Python classes have them.
+/// Other names of keys, from the Python classes.
 const ALIASES: &[(&str, &str)] = &[
     ("model_name", "model"),
     ("model_id", "model"),
@@ -123,10 +120,10 @@ const ALIASES: &[(&str, &str)] = &[
     ("read_timeout", "request_timeout"),
 ];
 
-/// Keys that a request of any wire carries under the same name, or under the wire's name for it.
+/// Keys that belong to a request of any protocol, under the same name or the protocol's own.
 const CARRIED: &[&str] = &["service_tier", "top_k", "top_p"];
 
-/// Keys of one wire besides those.
+/// Returns further keys that belong to a request of one protocol.
 fn carried(wire: WireKind) -> &'static [&'static str] {
     match wire {
         WireKind::Chat => &[
@@ -171,17 +168,17 @@ fn carried(wire: WireKind) -> &'static [&'static str] {
     }
 }
 
-/// Keys of the Python clients that have no counterpart: there is one client for all models.
+/// Keys of the Python clients without a counterpart, because pudu has one client for all models.
 const UNSUPPORTED_KEYS: &[&str] = &["connect_timeout", "pool_timeout", "write_timeout"];
 
-/// Keys that ask for pudu's fixed behaviour: replies are streamed, each usage counts once however it is reported, and
-/// only `max_retries` and `llm_call` cause retries.
+/// Keys that request pudu's fixed behaviour: replies are streamed, each usage counts once regardless of how it is
+/// reported, and only `max_retries` and `llm_call` cause retries.
 const ALWAYS: &[&str] = &["cumulative_stream_usage", "retry_max_attempts", "stream_usage", "streaming"];
 
 const DEFAULT_VENDOR: &str = "openai";
 const DEFAULT_CLASS: &str = "langchain_openai:ChatOpenAI";
 
-/// Reads all models in their order; the first is the default.
+/// Reads all models in order. The first is the default.
 pub(super) fn read(top: &Section<'_>, env: &Env) -> Vec<ModelConfig> {
     top.about_list(
         "models",
@@ -193,8 +190,8 @@ pub(super) fn read(top: &Section<'_>, env: &Env) -> Vec<ModelConfig> {
         let section = section.also(ALIASES);
         let Some(model) = read_model(&section, env) else { continue };
         if models.iter().any(|other| other.settings.name == model.settings.name) {
-            let what = format!("two models have the name \"{}\"", model.settings.name);
-            section.refuse("name", what, "give each its own; people choose a model by its name");
+            let what = format!("two models are named \"{}\"", model.settings.name);
+            section.refuse("name", what, "rename one; users choose a model by its name");
         }
         models.push(model);
     }
@@ -202,15 +199,15 @@ pub(super) fn read(top: &Section<'_>, env: &Env) -> Vec<ModelConfig> {
     models
 }
 
-/// Refuses fallbacks that name no other model: without one, an outage would leave requests unanswered.
+/// Refuses fallbacks that are not names of other models, because an outage would then leave requests unanswered.
 fn check_fallbacks(top: &Section<'_>, models: &[ModelConfig]) {
     for section in top.items("models") {
         let own = section.text("name").foreign();
         for name in section.names("fallbacks").foreign().unwrap_or_default() {
             let known = models.iter().any(|model| model.settings.name == name) && own.as_ref() != Some(&name);
             if !known {
-                let what = format!("\"{name}\" is not the name of another model here");
-                section.refuse("fallbacks", what, "name models of this list, or leave it out");
+                let what = format!("\"{name}\" is not another model of this list");
+                section.refuse("fallbacks", what, "use names from this list, or remove it");
             }
         }
     }
@@ -222,17 +219,17 @@ fn read_model(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
         Some(Class::Model(name)) => Vendor::named(name),
         _ => None,
     };
-    // Of a model that cannot be had anyway, only wrong types are worth telling.
+    // For a model that is unavailable anyway, only wrong types are reported.
     let section = &section.clone().needed(vendor.is_some());
     section.note_unused(UNSUPPORTED_KEYS);
     section.know_all(ALWAYS);
     settings! { section =>
         /// Name by which users choose the model.
-        name = text().eg("main").required("give the name by which people choose the model");
+        name = text().eg("main").required("set the name by which users choose the model");
         /// Name of the model at its provider.
-        model = text().eg("gpt-5-mini").required("give the name that the provider knows the model by");
+        model = text().eg("gpt-5-mini").required("set the provider's name of the model");
         /// Name shown to users.
-        display_name = text().eg("Main").or_told(name.clone().unwrap_or_default(), "the name");
+        display_name = text().eg("Main").or_described(name.clone().unwrap_or_default(), "the name");
         /// One-line description of the model.
         description = text().or(String::new());
         /// Maximum number of retries of a call that failed temporarily.
@@ -264,7 +261,7 @@ fn read_model(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
         /// pudu asks an Ollama for a window of this size (`num_ctx`), and to refuse a longer prompt, which it would otherwise
         /// cut silently.
         window as "context_window" = amount(NumberUnit::Tokens, 1_000..=100_000_000)
-            .eg("128000").or_told(window(wire, &body), "128000, of Ollama its `num_ctx` or 32768");
+            .eg("128000").or_described(window(wire, &body), "128000; for Ollama `num_ctx`, else 32768");
     }
     let variables: Vec<&str> = vendor_of.variables().collect();
     let is_providers = base_url.as_ref().is_some_and(|url| vendor_of.is_home(url));
@@ -296,13 +293,13 @@ fn read_model(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
     vendor.map(|_| config)
 }
 
-/// Chooses the protocol: the vendor's, or OpenAI's newer one where it is asked for, which a `reasoning` does as well.
+/// Chooses the protocol: the vendor's, or OpenAI's Responses API if it is requested, explicitly or by `reasoning`.
 fn wire(section: &Section<'_>, vendor: &Vendor) -> WireKind {
     settings! { section =>
         /// Uses OpenAI's Responses API instead of chat completions, for OpenAI, Azure and providers that support it.
         asked as "use_responses_api" = flag().or(false);
         /// `responses/v1` means the same as `use_responses_api: true`; the other versions have no effect.
-        version as "output_version" = text().eg("v0").optional("the class's");
+        version as "output_version" = text().eg("v0").optional("the default of the class");
     }
     let reasons = section.carried(&["reasoning"]).get("reasoning").is_some_and(Json::is_object);
     let newer = asked || version.as_deref() == Some("responses/v1") || reasons;
@@ -310,15 +307,15 @@ fn wire(section: &Section<'_>, vendor: &Vendor) -> WireKind {
         WireKind::Chat if newer => WireKind::Responses,
         wire => {
             if asked {
-                let help = "leave it out; OpenAI's API and those that took it over have it";
-                section.refuse("use_responses_api", "the API of this class has no Responses", help);
+                let help = "remove it; only OpenAI-compatible APIs support it";
+                section.refuse("use_responses_api", "the API of this class does not support Responses", help);
             }
             wire
         }
     }
 }
 
-/// Returns the fields of a request's body besides our own keys.
+/// Returns the additional fields of a request's body.
 fn body(section: &Section<'_>, vendor: ModelVendor, wire: WireKind, takes_effort: bool) -> Map<String, Json> {
     let mut body = vendor.switches();
     body.extend(section.carried(CARRIED));
@@ -345,8 +342,7 @@ fn body(section: &Section<'_>, vendor: ModelVendor, wire: WireKind, takes_effort
     body
 }
 
-/// Returns the window of a model whose entry sets none. Ollama has the requested window, and keeps
-/// memory for the whole window.
+/// Returns the default window of a model. Ollama uses the requested window, and reserves memory for its whole size.
 fn window(wire: WireKind, body: &Map<String, Json>) -> u64 {
     let asked = body.get("num_ctx").or_else(|| body.get("options")?.get("num_ctx"));
     match wire {
@@ -355,9 +351,9 @@ fn window(wire: WireKind, body: &Map<String, Json>) -> u64 {
     }
 }
 
-/// Reads the rules of thinking. `thinking: {…}` is DeerFlow's short form of `when_thinking_enabled: {thinking: {…}}`.
+/// Reads the rules for thinking. `thinking: {…}` is DeerFlow's short form of `when_thinking_enabled: {thinking: {…}}`.
 ///
-/// Ollama's `reasoning` is whether the model thinks, or how hard.
+/// Ollama's `reasoning` sets whether the model thinks, or its effort.
 fn thinking(section: &Section<'_>, wire: WireKind) -> ThinkingRules {
     settings! { section =>
         /// Support for thinking; it selects `when_thinking_enabled` or `when_thinking_disabled`.
@@ -383,7 +379,7 @@ fn thinking(section: &Section<'_>, wire: WireKind) -> ThinkingRules {
     ThinkingRules { supported: supported || reasons, takes_effort, enabled, disabled, auto_budget }
 }
 
-/// Reads the rules of marks for the provider's cache.
+/// Reads the rules for cache marks.
 fn cache(section: &Section<'_>) -> CacheRules {
     let usual = CacheRules::default();
     settings! { section =>
@@ -395,11 +391,10 @@ fn cache(section: &Section<'_>) -> CacheRules {
     CacheRules { enabled, newest }
 }
 
-/// Reads the prices of a million tokens of each kind.
+/// Reads the prices per million tokens of each kind.
 fn price(section: &Section<'_>) -> Option<ModelPrice> {
     const MAX_PRICE: f64 = 1_000_000.0;
-    let pricing =
-        section.section("pricing").about("Price of this model; without it the cost is called unknown.");
+    let pricing = section.section("pricing").about("Price of this model; without it costs are unknown.");
     settings! { pricing =>
         /// Currency of the price.
         currency = text().or("USD".to_owned());
@@ -409,27 +404,23 @@ fn price(section: &Section<'_>) -> Option<ModelPrice> {
         output as "output_per_million" = decimal(0.0..=MAX_PRICE).eg("10").optional("unknown");
         /// Price of a million tokens of the prompt that are read from the provider's cache.
         cached as "input_cache_hit_per_million" = decimal(0.0..=MAX_PRICE)
-            .eg("0.125").optional("that of other input");
+            .eg("0.125").optional("the price of other input");
         /// Price of a million tokens of the prompt that are written to the provider's cache.
         cache_writes as "input_cache_write_per_million" = decimal(0.0..=MAX_PRICE)
-            .eg("1.25").optional("that of other input");
+            .eg("1.25").optional("the price of other input");
     }
     match (input, output) {
         (Some(input), Some(output)) => Some(ModelPrice { currency, input, output, cached, cache_writes }),
         (None, None) if cached.is_none() && cache_writes.is_none() => None,
         _ => {
             let what = "a price needs `input_per_million` and `output_per_million`";
-            section.refuse(
-                "pricing",
-                what,
-                "write both, or leave `pricing` out: the cost is then called unknown",
-            );
+            section.refuse("pricing", what, "write both, or remove `pricing`; the cost is then unknown");
             None
         }
     }
 }
 
-/// Reads headers that go along with requests.
+/// Reads additional headers of requests.
 pub(super) fn headers(
     section: &Section<'_>,
     key: &str,
@@ -446,43 +437,43 @@ pub(super) fn headers(
     };
     if let Some((name, _)) = headers.iter().find(|header| !is_sendable(header)) {
         let what = format!("the header \"{name}\" cannot be sent");
-        section.refuse(key, what, "write a name and a value of plain letters, digits and signs");
+        section.refuse(key, what, "use plain letters, digits and punctuation in the name and the value");
     }
-    let telling = headers.iter().filter(|(name, value)| scrub::is_secret(name, value.expose_secret()));
-    section.know_secret(telling.map(|(_, value)| value));
+    let secrets = headers.iter().filter(|(name, value)| scrub::is_secret(name, value.expose_secret()));
+    section.know_secret(secrets.map(|(_, value)| value));
     headers
 }
 
-/// The variables whose keys allow a model where none is configured, with the model's class and name.
+/// Variables with an API key, each with the class and name of the model to use if none is configured.
 const ENV_MODELS: [(&str, &str, &str); 2] = [
     ("OPENAI_API_KEY", DEFAULT_CLASS, "gpt-5-mini"),
     ("ANTHROPIC_API_KEY", "langchain_anthropic:ChatAnthropic", "claude-sonnet-4-5"),
 ];
 
-/// Reads the model that a key in the environment allows. A placeholder is refused.
+/// Returns the model for an API key in the environment. A placeholder is refused.
 pub(super) fn of_environment(top: &Section<'_>, env: &Env) -> Option<ModelConfig> {
     if let Some((name, key)) = env.first(&ENV_MODELS.map(|(name, _, _)| name))
         && is_placeholder(key)
     {
-        let what = format!("the environment variable {name} holds a placeholder, not a key");
+        let what = format!("the environment variable {name} is a placeholder, not a key");
         top.refuse("models", what, format!("set {name} to the provider's key, or remove it"));
     }
     ModelConfig::from_env(env)
 }
 
 impl ModelConfig {
-    /// Returns the model that a key in the environment allows, for when none is configured.
+    /// Returns the model for an API key in the environment, for use if none is configured.
     pub fn from_env(env: &Env) -> Option<Self> {
         let (_, class, model) = ENV_MODELS.into_iter().find(|(key, _, _)| env.first(&[key]).is_some())?;
         Self::plain(class, model, env)
     }
 
-    /// Returns a model of the Ollama on this machine.
+    /// Returns a model of the Ollama server on this machine.
     pub fn ollama(model: &str) -> Option<Self> {
         Self::plain("langchain_ollama:ChatOllama", model, &Env::default())
     }
 
-    /// Reads an entry as if it were written in the file, so that every default has one place.
+    /// Reads an entry as if it were in the file, so that defaults are defined only once.
     fn plain(class: &str, model: &str, env: &Env) -> Option<Self> {
         let at = Pos { line: 1, column: 1 };
         let entry = |(key, text): (&str, &str)| MappingEntry {

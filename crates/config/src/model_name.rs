@@ -12,7 +12,7 @@ impl<'r> Section<'r> {
         {
             let help = match names.as_slice() {
                 [] => "describe it under `models`".to_owned(),
-                names => format!("name one of `models`: {}", names.join(", ")),
+                names => format!("use one of `models`: {}", names.join(", ")),
             };
             self.refuse(key, format!("there is no model {name}"), help);
         }

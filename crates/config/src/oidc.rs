@@ -1,7 +1,7 @@
-//! Sign-in by providers that speak OpenID Connect: DeerFlow's `auth.oidc`.
+//! Sign-in through OpenID Connect providers: DeerFlow's `auth.oidc`.
 //!
-//! Each setting is obeyed or stops the start: an address that leaves this machine without TLS, a client without any
-//! authentication, or an answer that is not bound to its request is refused.
+//! Each setting is enforced or prevents the start. pudu refuses addresses on other machines without TLS, clients
+//! without any authentication, and answers that are not bound to their request.
 
 use super::{declare::Setting, problem::Problem, reader::Section};
 use indexmap::IndexMap;
@@ -12,12 +12,12 @@ use url::{Host, Url};
 const MAX_NAME_CHARS: usize = 64;
 /// Default scopes.
 const SCOPES: [&str; 3] = ["openid", "email", "profile"];
-const HTTPS: &str = "begin it with https://; plain http:// is for this machine alone";
+const HTTPS: &str = "begin it with https://; plain http:// is only for this machine";
 
-/// Sign-in by providers.
+/// Sign-in through providers.
 #[derive(Clone, Debug)]
 pub struct OidcConfig {
-    /// The address of the pages to which people come back, without a slash at the end; pudu's own if it is empty.
+    /// Base URL of the pages to which browsers return, without a trailing slash; pudu's own if empty.
     pub frontend: String,
     /// The providers by their names, in the file's order.
     pub providers: IndexMap<String, OidcProvider>,
@@ -26,59 +26,59 @@ pub struct OidcConfig {
 /// A provider.
 #[derive(Clone, Debug)]
 pub struct OidcProvider {
-    /// Its name on buttons.
+    /// Its displayed name.
     pub display_name: String,
-    /// Its issuer, as its tokens name it.
+    /// Its issuer, exactly as in its tokens.
     pub issuer: String,
-    /// The name by which it knows pudu.
+    /// The id of pudu at the provider.
     pub client_id: String,
-    /// How pudu proves to be that client.
+    /// Client authentication of pudu.
     pub client_auth: ClientAuth,
-    /// The address to which it sends browsers back, where that is not derived from the request.
+    /// The callback URL, if it is not derived from the request.
     pub redirect_uri: Option<Url>,
     /// Requested scopes.
     pub scopes: Vec<String>,
-    /// Whether people who come for the first time get an account.
+    /// Whether an account is created at a user's first sign-in.
     pub creates_users: bool,
-    /// Whether an e-mail address counts only if the provider has verified it.
+    /// Whether an e-mail address is accepted only if the provider has verified it.
     pub requires_verified_email: bool,
     /// Whether only the client that requested a code can redeem it.
     pub has_pkce: bool,
-    /// Whether a token is bound to the login that asked for it.
+    /// Whether a token is bound by a nonce to the login that requested it.
     pub has_nonce: bool,
-    /// The domains of e-mail addresses that are let in, in lower case; all if it is empty.
+    /// The allowed domains of e-mail addresses, in lower case; all if empty.
     pub email_domains: Vec<String>,
-    /// The addresses that become administrators, in lower case.
+    /// The e-mail addresses of new administrators, in lower case.
     pub admin_emails: Vec<String>,
-    /// Addresses that count in place of those that the provider publishes.
+    /// Overrides of the endpoints that the provider publishes.
     pub endpoints: OidcEndpoints,
 }
 
-/// Proof of a client at the token endpoint.
+/// Client authentication at the token endpoint.
 #[derive(Clone, Debug)]
 pub enum ClientAuth {
-    /// A secret in the form.
+    /// A secret in the request body.
     Post(SecretString),
-    /// A secret in the header.
+    /// A secret in the `Authorization` header.
     Basic(SecretString),
-    /// None: PKCE is all.
+    /// No secret, only PKCE.
     Public,
 }
 
-/// Addresses of a provider.
+/// Endpoints of a provider.
 #[derive(Clone, Debug, Default)]
 pub struct OidcEndpoints {
-    /// Where browsers are sent.
+    /// Authorization endpoint, to which browsers are sent.
     pub authorization: Option<Url>,
-    /// Where codes are redeemed.
+    /// Token endpoint, at which codes are redeemed.
     pub token: Option<Url>,
-    /// Where facts about people are.
+    /// Endpoint with claims about the user.
     pub userinfo: Option<Url>,
-    /// Where its keys are.
+    /// URL of its signing keys.
     pub jwks: Option<Url>,
 }
 
-/// The ways in which a client proves itself, by their names.
+/// The methods of client authentication by their names.
 const AUTH_METHODS: &[(&str, AuthMethod)] = &[
     ("client_secret_post", AuthMethod::Post),
     ("client_secret_basic", AuthMethod::Basic),
@@ -92,9 +92,9 @@ enum AuthMethod {
     None,
 }
 
-/// Reads them; `None` if they are off.
+/// Reads the section. Returns `None` if it is off.
 pub(super) fn read(auth: &Section<'_>) -> Option<OidcConfig> {
-    let section = auth.section("oidc").about("Sign-in by providers that speak OpenID Connect.");
+    let section = auth.section("oidc").about("Sign-in through OpenID Connect providers.");
     settings! { section =>
         /// Enables the section.
         enabled = flag().or(false);
@@ -114,8 +114,8 @@ pub(super) fn read(auth: &Section<'_>) -> Option<OidcConfig> {
     if enabled && listed.present().next().is_none() {
         section.refuse(
             "providers",
-            "nobody can sign in: there is no provider",
-            "name one, with its issuer and client_id",
+            "sign-in is impossible: there is no provider",
+            "add one, with its issuer and client_id",
         );
     }
     enabled.then(|| OidcConfig { frontend: frontend.unwrap_or_default(), providers })
@@ -129,20 +129,20 @@ fn provider(section: &Section<'_>, name: &str) -> Option<OidcProvider> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.is_empty() || name.len() > MAX_NAME_CHARS || !name.chars().all(plain) {
         let help = format!("write up to {MAX_NAME_CHARS} letters, digits, _ and -");
-        section.refuse_here(format!("no provider can be called \"{name}\""), help);
+        section.refuse_here(format!("\"{name}\" is not a valid provider name"), help);
     }
     settings! { section =>
         /// Name on buttons.
-        display_name = text().eg("Company").or_told(name.to_owned(), "the provider's name");
+        display_name = text().eg("Company").or_described(name.to_owned(), "the provider's name");
         /// Issuer, exactly as in the provider's tokens.
         issuer = text().eg("https://login.example.com/realms/team")
             .required("write the provider's issuer: https://login.example.com/realms/team");
         /// Id of pudu at the provider.
-        client_id = text().eg("pudu").required("write the id that the provider gave this client");
+        client_id = text().eg("pudu").required("write the client id from the provider");
         /// Secret of pudu at the provider.
         secret as "client_secret" = secret().eg("$OIDC_CLIENT_SECRET").optional("none");
         /// Client authentication at the token endpoint.
-        method as "token_endpoint_auth_method" = choice(AUTH_METHODS).eg("client_secret_post").or_told(
+        method as "token_endpoint_auth_method" = choice(AUTH_METHODS).eg("client_secret_post").or_described(
             if secret.is_some() { AuthMethod::Post } else { AuthMethod::None },
             "client_secret_post; none without a client_secret",
         );
@@ -155,9 +155,9 @@ fn provider(section: &Section<'_>, name: &str) -> Option<OidcProvider> {
         /// Accepts an e-mail address only if the provider has verified it.
         requires_verified_email as "require_verified_email" = flag().or(true);
         /// Domains of e-mail addresses that may sign in.
-        email_domains as "allowed_email_domains" = names().eg("[example.com]").or_told(Vec::new(), "all");
+        email_domains as "allowed_email_domains" = names().eg("[example.com]").or_described(Vec::new(), "all");
         /// Verified e-mail addresses whose new accounts are administrators.
-        admin_emails = names().eg("[ada@example.com]").or_told(Vec::new(), "none");
+        admin_emails = names().eg("[ada@example.com]").or_described(Vec::new(), "none");
         /// Binds a code to the login by PKCE.
         has_pkce as "pkce_enabled" = flag().or(true);
         /// Binds a token to the login by a nonce.
@@ -173,11 +173,11 @@ fn provider(section: &Section<'_>, name: &str) -> Option<OidcProvider> {
         jwks as "jwks_uri" = safe_url().eg("https://login.example.com/keys").optional("none");
     }
     if section.is_needed() && !scopes.iter().any(|scope| scope == "openid") {
-        section.refuse("scopes", "without `openid` the provider tells nobody who somebody is", "add openid");
+        section.refuse("scopes", "without `openid` the provider does not identify users", "add openid");
     }
     if section.is_needed() && !has_pkce && !has_nonce {
-        let what = "without PKCE and without a nonce somebody's answer signs another one in";
-        section.refuse("nonce_enabled", what, "leave at least one of them on");
+        let what = "without PKCE and a nonce, one user's response can sign in another user";
+        section.refuse("nonce_enabled", what, "enable at least one of them");
     }
     let issuer = issuer.filter(|text| is_issuer(section, text));
     Some(OidcProvider {
@@ -197,12 +197,12 @@ fn provider(section: &Section<'_>, name: &str) -> Option<OidcProvider> {
     })
 }
 
-/// Checks the issuer, which tokens repeat letter by letter.
+/// Checks the issuer, which must be identical to the one in tokens.
 fn is_issuer(section: &Section<'_>, text: &str) -> bool {
     let plain = |url: Url| is_safe(&url) && url.query().is_none() && url.fragment().is_none();
     let fits = Url::parse(text).is_ok_and(plain);
     if !fits {
-        section.refuse("issuer", format!("\"{text}\" is no issuer"), HTTPS);
+        section.refuse("issuer", format!("\"{text}\" is not an issuer"), HTTPS);
     }
     fits
 }
@@ -221,15 +221,15 @@ fn client_auth(
                 section.refuse(
                     "client_secret",
                     "this is missing or empty",
-                    "write it, or token_endpoint_auth_method: none",
+                    "set it, or set `token_endpoint_auth_method: none`",
                 );
             }
             ClientAuth::Public
         }
         (AuthMethod::None, _) => {
             if section.is_needed() && !has_pkce {
-                let what = "a client without a secret proves itself by PKCE alone";
-                section.refuse("pkce_enabled", what, "write true, or a client_secret");
+                let what = "a client without a secret needs PKCE";
+                section.refuse("pkce_enabled", what, "write true, or set client_secret");
             }
             ClientAuth::Public
         }
@@ -241,18 +241,18 @@ fn lower(names: &[String]) -> Vec<String> {
 }
 
 impl<'r> Section<'r> {
-    /// Reads an address to which secrets are sent.
+    /// Reads a URL to which secrets are sent.
     fn safe_url<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Url> {
         let url = self.url(key);
         if self.is_needed() && url.value.as_ref().is_some_and(|url| !is_safe(url)) {
-            let what = "this leaves the machine without TLS, or names somebody";
+            let what = "this is sent without TLS, or contains a user name";
             self.note(Problem::error(None, &format!("{}.{key}", self.path), what, HTTPS));
         }
         url
     }
 }
 
-/// Returns whether data sent to an address cannot be read on the way.
+/// Returns whether data sent to a URL is protected in transit: it uses TLS or stays on this machine.
 pub fn is_safe(url: &Url) -> bool {
     let is_local = match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),

@@ -1,11 +1,12 @@
-//! Handling of tool results that are too long for a model, and whether it has to search for tools.
+//! Handling of tool results that are too long for a model, and tool search.
 
 use super::reader::Section;
-use pudu_client::{RESULTS_FOLDER, harness::ResultRules};
+use pudu_agent::RESULTS_FOLDER;
+use pudu_harness::ResultRules;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
-/// Maximum value of a length, in characters.
+/// Maximum value of each length setting, in characters.
 const MAX_OUTPUT_CHARS: usize = 10_000_000;
 /// Maximum length of the folder's name, in bytes.
 const MAX_FOLDER_BYTES: usize = 200;
@@ -13,9 +14,9 @@ const MAX_FOLDER_BYTES: usize = 200;
 /// Handling of long results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LongResults {
-    /// When results are kept in files, and which part of a result is shown.
+    /// Rules for storing results in files, and for the part of a result that is shown.
     pub rules: ResultRules,
-    /// The folder of a thread's outputs for the kept results.
+    /// The folder for stored results, relative to a thread's outputs.
     pub folder: String,
 }
 
@@ -51,8 +52,8 @@ pub(super) fn results(top: &Section<'_>) -> LongResults {
     let (shown, left) = ((shown_head, shown_tail), (left_head, left_tail));
     let fits = |key, most: usize, (head, tail): (usize, usize)| {
         if most != 0 && head + tail > most {
-            let what = format!("what is shown of a long result, {}, is more than this", head + tail);
-            section.warn(key, what, "make the head or the tail smaller, or this larger");
+            let what = format!("the shown part of a long result, {}, is longer than this", head + tail);
+            section.warn(key, what, "decrease the head or the tail, or increase this");
         }
     };
     fits("externalize_min_chars", longest, shown);
@@ -62,7 +63,7 @@ pub(super) fn results(top: &Section<'_>) -> LongResults {
     LongResults { rules, folder: below_outputs(&section, folder) }
 }
 
-/// Reads the tools that have a length of their own.
+/// Reads the lengths for individual tools.
 fn lengths(section: &Section<'_>, map: serde_json::Map<String, Json>) -> BTreeMap<String, usize> {
     let mut tools = BTreeMap::new();
     for (tool, value) in map {
@@ -73,8 +74,9 @@ fn lengths(section: &Section<'_>, map: serde_json::Map<String, Json>) -> BTreeMa
             }
             None => {
                 let found = if let Json::Number(number) = &value { number.to_string() } else { kind(&value) };
-                let what = format!("{tool} has {found}, expected whole number, 0 to {MAX_OUTPUT_CHARS}");
-                section.refuse("tool_overrides", what, "write `tool: characters`; 0 keeps no result of it");
+                let what =
+                    format!("found {found} for {tool}, expected a whole number from 0 to {MAX_OUTPUT_CHARS}");
+                section.refuse("tool_overrides", what, "write `tool: characters`; 0 stores no result");
             }
         }
     }
@@ -93,18 +95,18 @@ fn kind(value: &Json) -> String {
     .to_owned()
 }
 
-/// Refuses a folder that does not stay below the outputs.
+/// Refuses a folder that is not inside the outputs.
 fn below_outputs(section: &Section<'_>, folder: String) -> String {
     let down = folder.split('/').all(|part| !matches!(part, "" | "." | ".."));
     if down && folder.len() <= MAX_FOLDER_BYTES && !folder.contains(['\\', '\0']) {
         return folder;
     }
-    let help = "name a folder below a thread's outputs, such as .tool-results";
-    section.refuse("storage_subdir", "this is no plain folder below the outputs", help);
+    let help = "use a folder below a thread's outputs, such as .tool-results";
+    section.refuse("storage_subdir", "this is not a plain folder below the outputs", help);
     RESULTS_FOLDER.to_owned()
 }
 
-/// Reads whether tools of MCP servers are found by a search, instead of all being listed to the model.
+/// Reads whether the model has to search for the tools of MCP servers instead of getting the whole list.
 pub(super) fn searched(top: &Section<'_>) -> bool {
     let section = top
         .section("tool_search")

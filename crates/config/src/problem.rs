@@ -1,12 +1,12 @@
 //! Problems of a configuration, described so that a person can fix them.
 //!
-//! One problem is one line that editors can jump to (`file:line:column: error: key: what`) and one line with the
-//! remedy. Values of secrets and of environment variables never get in here.
+//! A problem has one line that editors can jump to (`file:line:column: error: key: what`) and one line with the fix. It
+//! never contains values of secrets or of environment variables.
 
-use pudu_client::net::scrub;
+use pudu_net::scrub;
 use std::{fmt, path::PathBuf};
 
-/// A place in the file: line and column count from 1, columns in characters.
+/// A position in the file. Lines and columns count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pos {
     /// The line.
@@ -15,14 +15,14 @@ pub struct Pos {
     pub column: u64,
 }
 
-/// How bad it is.
+/// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Nothing starts with it.
+    /// It prevents the start.
     Error,
-    /// It works, but perhaps not as meant.
+    /// It works, but possibly not as intended.
     Warning,
-    /// Good to know.
+    /// Information.
     Note,
 }
 
@@ -36,23 +36,23 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One thing that is wrong, or good to know.
+/// An error, a warning or a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// Position in the file; `None` if it is about something that the file does not have.
+    /// Position in the file; `None` if the problem is about something missing from the file.
     pub at: Option<Pos>,
     /// The dotted key, or empty.
     pub key: String,
     /// The actual and the expected value.
     pub what: String,
-    /// The remedy, or empty.
+    /// The fix, or empty.
     pub help: String,
 }
 
 impl Problem {
-    /// An error at a place.
+    /// Creates an error at a position.
     pub fn error(
         at: impl Into<Option<Pos>>,
         key: &str,
@@ -68,7 +68,7 @@ impl Problem {
         }
     }
 
-    /// A warning at a place.
+    /// Creates a warning at a position.
     pub fn warning(
         at: impl Into<Option<Pos>>,
         key: &str,
@@ -78,7 +78,7 @@ impl Problem {
         Self { severity: Severity::Warning, ..Self::error(at, key, what, help) }
     }
 
-    /// Something good to know about the whole file.
+    /// Creates a note about the whole file.
     pub fn note(what: impl Into<String>) -> Self {
         Self { severity: Severity::Note, ..Self::error(None, "", what, "") }
     }
@@ -101,45 +101,45 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that was found in one file, in its order.
+/// All problems of one file, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The file, as it was named; `None` when there is none.
+    /// The path of the file as it was given; `None` if there is no file.
     pub file: Option<PathBuf>,
-    /// The problems, worst first, then by place.
+    /// The problems, most severe first, then by position.
     pub problems: Vec<Problem>,
 }
 
 impl Report {
-    /// Puts the problems of a file in order.
+    /// Creates a report and sorts its problems.
     pub fn new(file: Option<PathBuf>, mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| (problem.severity, problem.at));
         Self { file, problems }
     }
 
-    /// Returns whether nothing can start with this.
+    /// Returns whether the report has errors, which prevent the start.
     pub fn has_errors(&self) -> bool {
         self.problems.iter().any(|problem| problem.severity == Severity::Error)
     }
 
-    /// Returns each problem as the text of its own lines, the file's name first.
+    /// Returns each problem as text, beginning with the file's name.
     pub fn lines(&self) -> impl Iterator<Item = (Severity, String)> {
         self.problems.iter().map(|problem| (problem.severity, self.line(problem)))
     }
 
     fn line(&self, problem: &Problem) -> String {
-        // Each part is hidden separately: together, the key's name would make a harmless text look like a secret.
+        // Secrets are hidden in each part separately, because next to the key's name a harmless text may look like one.
         let hidden = Problem {
             key: scrub::hide(&problem.key).into_owned(),
             what: unsecret(&problem.what),
             help: unsecret(&problem.help),
             ..problem.clone()
         };
-        let told = hidden.to_string();
+        let shown = hidden.to_string();
         match &self.file {
-            Some(file) if problem.at.is_some() => format!("{}:{told}", file.display()),
-            Some(file) => format!("{}: {told}", file.display()),
-            None => told,
+            Some(file) if problem.at.is_some() => format!("{}:{shown}", file.display()),
+            Some(file) => format!("{}: {shown}", file.display()),
+            None => shown,
         }
     }
 }
@@ -151,7 +151,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Hides texts that look like a key written in the wrong place; the file's own texts are in quotes here.
+/// Hides quoted texts of the file that look like an API key in the wrong place.
 fn unsecret(text: &str) -> String {
     let text = scrub::hide(text);
     let parts = text.split('"').enumerate().map(|(at, part)| {
@@ -169,7 +169,7 @@ pub(crate) fn join(section: &str, key: &str) -> String {
     }
 }
 
-/// Returns the word that was probably meant: at most a third of its letters differ.
+/// Returns the known word that was probably meant, in which at most a third of the letters differ.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_word_is_near() {
+    fn the_nearest_word_is_similar_enough() {
         let known = ["bot_token", "allowed_users", "mode"];
         let cases = [
             ("bot_tokn", Some("bot_token")),

@@ -1,15 +1,15 @@
-//! When a tool that brings nothing new is pointed out and closed: DeerFlow's `tool_progress`.
+//! Rules for hints about tools without progress, and for closing them: DeerFlow's `tool_progress`.
 
 use super::reader::Section;
-use pudu_client::harness::ToolProgressRules;
+use pudu_harness::ToolProgressRules;
 
-/// Reads the rules; `None` if no tool is judged.
+/// Reads the rules. Returns `None` if they are off.
 pub(super) fn rules(top: &Section<'_>) -> Option<ToolProgressRules> {
     let section = top.section("tool_progress").about(
         "Detection of tools without new results: the model gets a hint, and a tool that no call can fix is closed \
          for the run.",
     );
-    // How many threads are remembered: here each run counts for itself.
+    // The number of remembered threads has no effect, because each run is judged separately.
     section.know_all(&["max_tracked_threads"]);
     let usual = ToolProgressRules::default();
     settings! { section =>

@@ -1,15 +1,15 @@
-//! Numbers with and without units: sizes, counts of tokens, times and time zones as people write them.
+//! Numbers with and without units: sizes, counts of tokens, times and time zones, in the forms that people write.
 //!
-//! This is the one reader of units. A key's own unit counts where a number has none.
+//! All units are parsed here. A number without a unit has the key's default unit.
 
 use super::raw::NodeValue;
 use jiff::tz::{Offset, TimeZone};
 use std::str::FromStr;
 
-/// The unit that a key counts in.
+/// The default unit of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NumberUnit {
-    /// No unit can be written.
+    /// No unit is allowed.
     Plain,
     Bytes,
     Tokens,
@@ -23,7 +23,7 @@ const MINUTE: f64 = 60.0;
 const HOUR: f64 = 3_600.0;
 const DAY: f64 = 86_400.0;
 
-/// Units of time, in seconds. `M` is left out: it may be minutes or months.
+/// Units of time, in seconds. `M` is omitted, because it may be minutes or months.
 const TIMES: &[(&[&str], f64)] = &[
     (&["ms"], 0.001),
     (&["s", "sec", "secs", "second", "seconds"], 1.0),
@@ -34,7 +34,7 @@ const TIMES: &[(&[&str], f64)] = &[
     (&["y", "year", "years"], 365.0 * DAY),
 ];
 
-/// Units of size, in bytes: those of SI are decimal, those of IEC binary.
+/// Units of size, in bytes. SI units are decimal, IEC units are binary.
 const SIZES: &[(&[&str], f64)] = &[
     (&["b", "byte", "bytes"], 1.0),
     (&["k", "kb"], 1e3),
@@ -63,7 +63,7 @@ impl NumberUnit {
         }
     }
 
-    /// Returns the milliseconds of one of the unit, if it is one of time.
+    /// Returns the number of milliseconds in a unit of time.
     pub(super) fn millis(self) -> u64 {
         match self {
             Self::Days => 86_400_000,
@@ -73,7 +73,7 @@ impl NumberUnit {
         }
     }
 
-    /// Returns advice for text that is no quantity.
+    /// Returns advice for text that is not a quantity.
     pub(super) fn help(self, typed: &NodeValue) -> &'static str {
         if !matches!(typed, NodeValue::Text(_)) {
             return "";
@@ -89,10 +89,10 @@ impl NumberUnit {
         }
     }
 
-    /// Reads a value as a number of this unit.
+    /// Parses a value as a number of this unit.
     pub(super) fn parse(self, value: &NodeValue) -> Option<f64> {
         match value {
-            // Exact up to 2^53, beyond which there is no setting.
+            // Exact up to 2^53. No setting is larger.
             #[allow(clippy::cast_precision_loss)]
             NodeValue::Int(value) => Some(*value as f64),
             NodeValue::Float(value) => Some(*value),
@@ -117,17 +117,17 @@ impl NumberUnit {
     }
 }
 
-/// Returns a whole number, unless it has a fraction.
+/// Returns a number as an integer, or `None` if it has a fraction.
 pub(super) fn to_whole(number: f64) -> Option<i128> {
     // Factors such as 0.001 are not exact.
     const NEAR: f64 = 1e-6;
     let round = number.round();
-    // Exact up to 2^53, beyond which there is no setting.
+    // Exact up to 2^53. No setting is larger.
     #[allow(clippy::cast_possible_truncation)]
     ((number - round).abs() < NEAR && round.abs() < 9e15).then_some(round as i128)
 }
 
-/// Reads a number; digits may be grouped by `_`, as in YAML 1.1.
+/// Parses a number. Digits may be grouped by `_`, as in YAML 1.1.
 fn number(text: &str) -> Option<f64> {
     let grouped = |at: usize| {
         let digit =
@@ -139,17 +139,17 @@ fn number(text: &str) -> Option<f64> {
     is_plain.then(|| f64::from_str(&text.replace('_', "")).ok()).flatten().filter(|number| number.is_finite())
 }
 
-/// Reads one number and its unit's size.
+/// Parses a number with its unit, and returns it with the unit's size.
 fn one_of(text: &str, units: &[(&[&str], f64)]) -> Option<(f64, f64)> {
     let end = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (digits, unit) = text.split_at(end);
-    // An exponent would be a unit's letter.
+    // An exponent is not supported, because its letter would be parsed as a unit.
     let number = number(digits.trim_end()).filter(|number| *number >= 0.0)?;
     let (_, size) = units.iter().find(|(names, _)| names.contains(&unit))?;
     Some((number, *size))
 }
 
-/// Reads a time in seconds, of one part or several: `90s`, `1h30m`, `1h 30m`.
+/// Parses a time with one or more parts (`90s`, `1h30m`, `1h 30m`), and returns it in seconds.
 fn time(text: &str) -> Option<f64> {
     let (mut rest, mut seconds, mut before) = (text, 0.0, f64::INFINITY);
     while !rest.is_empty() {
@@ -166,7 +166,7 @@ fn time(text: &str) -> Option<f64> {
     (!text.is_empty()).then_some(seconds)
 }
 
-/// Reads a time zone: a name that this machine knows, or a fixed offset such as `+02:00` or `UTC-3`.
+/// Parses a time zone: a name known to this machine, or a fixed offset such as `+02:00` or `UTC-3`.
 pub(super) fn time_zone(text: &str) -> Option<TimeZone> {
     let text = text.trim();
     TimeZone::get(text).ok().or_else(|| offset(text).map(TimeZone::fixed))
@@ -186,7 +186,7 @@ fn offset(text: &str) -> Option<Offset> {
         let plain = (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
         plain.then(|| text.parse::<i32>().ok()).flatten().filter(|number| *number <= most)
     };
-    // No place is farther than 14 hours from UTC.
+    // No time zone is more than 14 hours from UTC.
     let seconds = read(hours, 14)? * 3_600 + read(minutes, 59)? * 60;
     Offset::from_seconds(sign * seconds).ok()
 }

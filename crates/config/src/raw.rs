@@ -1,27 +1,27 @@
-//! YAML as it was typed: a tree in which every key and every value knows its place in the file.
+//! YAML as it was typed: a tree in which every key and every value has its position in the file.
 //!
-//! serde-saphyr reads it, with YAML 1.1 booleans and merge keys as DeerFlow's PyYAML has them, and its
-//! `Spanned` gives the place of each node, also deep inside. The budget below bounds the cost of a hostile file.
-//! The meaning of keys, the set of known keys and the values of `$NAME` are not known here.
+//! serde-saphyr parses it, with YAML 1.1 booleans and merge keys like DeerFlow's PyYAML, and its `Spanned` gives the
+//! position of each node. The budget below limits the cost of a hostile file. The meaning of keys, the set of known
+//! keys and the values of `$NAME` are not known here.
 
 use super::problem::{Pos, Problem, join};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Error, Location, Spanned, budget, options, options::DuplicateKeyPolicy};
 use std::{collections::HashMap, fmt};
 
-/// The largest file that is read, in bytes. DeerFlow's own example, all comments, has 120 KB.
+/// Maximum size of a file, in bytes. DeerFlow's example, which is mostly comments, has 120 KB.
 pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
 
-/// How deep lists and mappings may be nested.
+/// Maximum nesting depth of lists and mappings.
 const MAX_DEPTH: usize = 48;
 
-/// How many values a file may have once its aliases are written out.
+/// Maximum number of values in a file after its aliases are expanded.
 const MAX_NODES: usize = 50_000;
 
-/// A value and its place.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
-    /// Position of its beginning; for an alias, the position of the alias.
+    /// Position of its start; for an alias, the position of the alias.
     pub at: Pos,
     /// The value.
     pub value: NodeValue,
@@ -38,18 +38,18 @@ pub(crate) enum NodeValue {
     Int(i128),
     /// Any other number.
     Float(f64),
-    /// Text, quoted or not, `$NAME` included.
+    /// Text, quoted or not, including `$NAME`.
     Text(String),
     /// A list.
     List(Vec<Node>),
-    /// A mapping in the order of the file. A key that is there twice is here twice.
+    /// A mapping in the order of the file, including duplicate keys.
     Map(Vec<MappingEntry>),
 }
 
-/// A key, its place and its value.
+/// A key, its position and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MappingEntry {
-    /// The key as text, also where it looks like a number.
+    /// The key as text, even if it looks like a number.
     pub key: String,
     /// Position of the key.
     pub at: Pos,
@@ -58,7 +58,7 @@ pub(crate) struct MappingEntry {
 }
 
 impl Node {
-    /// Returns the entries of a mapping; anything else has none.
+    /// Returns the entries of a mapping; other values have none.
     pub(crate) fn entries(&self) -> &[MappingEntry] {
         match &self.value {
             NodeValue::Map(entries) => entries,
@@ -66,14 +66,13 @@ impl Node {
         }
     }
 
-    /// Returns the entry of a key; of two with the same key the last.
+    /// Returns the entry of a key, the last one if there are duplicates.
     pub(crate) fn entry(&self, key: &str) -> Option<&MappingEntry> {
         self.entries().iter().rev().find(|entry| entry.key == key)
     }
 }
 
-/// Reads a whole file. The problems of its YAML are returned beside the tree; without a tree nothing
-/// could be read.
+/// Parses a whole file. Returns the tree and the problems of its YAML. There is no tree if the file cannot be parsed.
 pub(crate) fn parse(bytes: &[u8]) -> (Option<Node>, Vec<Problem>) {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text),
@@ -86,13 +85,13 @@ pub(crate) fn parse(bytes: &[u8]) -> (Option<Node>, Vec<Problem>) {
     }
 }
 
-/// Continues after a duplicate key, so that all problems are reported at once.
+/// Parses a file with duplicate keys, so that all problems are reported at once.
 fn tolerate_duplicates(text: &str, first: &Error) -> (Option<Node>, Vec<Problem>) {
     match read(text, DuplicateKeyPolicy::LastWins) {
         Ok(root) => {
             let mut problems = Vec::new();
             duplicates(&root, "", &mut problems);
-            // Of two equal whole numbers as keys the parser hands on only one.
+            // If the keys are equal integers, the parser passes on only one.
             if problems.is_empty() {
                 problems.push(syntax(text, first));
             }
@@ -104,7 +103,7 @@ fn tolerate_duplicates(text: &str, first: &Error) -> (Option<Node>, Vec<Problem>
 
 fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Node, Error> {
     let mut options = options! {
-        // Comments are not needed here, and there may be many.
+        // Comments are not needed, and there may be many.
         emit_comments: false,
         with_snippet: false,
         duplicate_keys: duplicate_keys,
@@ -124,8 +123,8 @@ fn duplicates(node: &Node, path: &str, problems: &mut Vec<Problem>) {
     for entry in node.entries() {
         let path = join(path, &entry.key);
         if let Some(first) = seen.insert(entry.key.as_str(), entry.at.line) {
-            let what = format!("the key is there twice, first in line {first}");
-            problems.push(Problem::error(entry.at, &path, what, "keep one of the two"));
+            let what = format!("duplicate key; first used on line {first}");
+            problems.push(Problem::error(entry.at, &path, what, "remove one of the two"));
         }
         duplicates(&entry.node, &path, problems);
     }
@@ -145,23 +144,22 @@ fn syntax(text: &str, error: &Error) -> Problem {
     let (what, help) = match error {
         Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_deref().unwrap_or("(not a text)");
-            return Problem::error(at, key, "the key is there twice", "keep one of the two");
+            return Problem::error(at, key, "duplicate key", "remove one of the two");
         }
         Error::MultipleDocuments { .. } => {
-            ("a second document begins here".to_owned(), "remove the line `---` and what belongs to it")
+            ("a second YAML document begins here".to_owned(), "remove the line `---` and everything below it")
         }
         _ => match without_place(&error.to_string()) {
-            words if words.contains("limit exceeded") || words.contains("budget") => (
-                "too deeply nested, or too long once its aliases are written out".to_owned(),
-                "make it plainer",
-            ),
+            words if words.contains("limit exceeded") || words.contains("budget") => {
+                ("too deeply nested, or too long after expanding its aliases".to_owned(), "simplify it")
+            }
             words => (words, advice(text, at)),
         },
     };
-    Problem::error(at, "", format!("this is not YAML: {what}"), help)
+    Problem::error(at, "", format!("invalid YAML: {what}"), help)
 }
 
-/// Cuts the place off the parser's message; the report states it once, before the message.
+/// Removes the position from the parser's message, because the report already states it.
 fn without_place(words: &str) -> String {
     words.split(" at line ").next().unwrap_or_default().to_owned()
 }
@@ -178,7 +176,7 @@ fn advice(text: &str, at: Pos) -> &'static str {
     if word.is_some() {
         return "write a variable as $NAME; %NAME% is how Windows writes it";
     }
-    "look at the indentation and the quotes here and in the line above; text with `: ` or ` #` needs quotes"
+    "check the indentation and the quotes on this line and the line above; text with `: ` or ` #` needs quotes"
 }
 
 impl From<Location> for Pos {
@@ -282,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_and_value_knows_its_place() {
+    fn every_key_and_value_has_its_position() {
         check(
             "a: 1\nb:\n  - x: yes\n    y: [no, '3', 1.5, ~]\n",
             &[
@@ -301,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_at_the_start_and_windows_line_ends_change_nothing() {
+    fn a_byte_order_mark_and_windows_line_ends_change_nothing() {
         check(
             "\u{feff}a: x\r\nb:\r\n  c: z\r\n",
             &["a@1:1", "a=Text(\"x\")@1:4", "b@2:1", "b.c@3:3", "b.c=Text(\"z\")@3:6"],
@@ -327,12 +325,12 @@ mod tests {
     }
 
     #[test]
-    fn every_duplicate_key_is_told_and_the_last_value_is_read_on() {
+    fn every_duplicate_key_is_reported_and_the_last_value_counts() {
         check(
             "a: 1\na: 2\nb:\n  c: 1\n  c: 2\n",
             &[
-                "2:1: error: a: the key is there twice, first in line 1\n  help: keep one of the two",
-                "5:3: error: b.c: the key is there twice, first in line 4\n  help: keep one of the two",
+                "2:1: error: a: duplicate key; first used on line 1\n  help: remove one of the two",
+                "5:3: error: b.c: duplicate key; first used on line 4\n  help: remove one of the two",
                 "a@1:1",
                 "a=Int(1)@1:4",
                 "a@2:1",
@@ -352,14 +350,14 @@ mod tests {
             text + &format!("a{i}: &a{i} [{}]\n", vec![format!("*a{}", i - 1); 8].join(","))
         });
         let cases: [(&[u8], &str); 8] = [
-            (b"a:\n\tb: 1\n", "2:2: error: this is not YAML: tabs disallowed"),
+            (b"a:\n\tb: 1\n", "2:2: error: invalid YAML: tabs disallowed"),
             (b"a: 1\nb: \xff\n", "2:4: error: this is not UTF-8 text"),
             (b"\xff\xfea\0:\0 \x001\0", "1:1: error: this is not UTF-8 text"),
-            (b"a: b: c\n", "1:5: error: this is not YAML: mapping values are not allowed"),
-            (b"a: 1\n---\nb: 2\n", "3:1: error: this is not YAML: a second document begins here"),
-            (b"1: a\n1: b\n", "2:1: error: 1: the key is there twice"),
-            (&b"[".repeat(100_000), "1:49: error: this is not YAML: too deeply nested"),
-            (bomb.as_bytes(), "error: this is not YAML: too deeply nested"),
+            (b"a: b: c\n", "1:5: error: invalid YAML: mapping values are not allowed"),
+            (b"a: 1\n---\nb: 2\n", "3:1: error: invalid YAML: a second YAML document begins here"),
+            (b"1: a\n1: b\n", "2:1: error: 1: duplicate key"),
+            (&b"[".repeat(100_000), "1:49: error: invalid YAML: too deeply nested"),
+            (bomb.as_bytes(), "error: invalid YAML: too deeply nested"),
         ];
         for (bytes, expected) in cases {
             let (_, problems) = parse(bytes);
@@ -370,7 +368,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             let _ = parse(&bytes);
         }
 

@@ -1,10 +1,10 @@
-//! Reads settings out of the tree, and notes everything that is wrong on the way.
+//! Reads settings from the tree, and records all problems.
 //!
-//! A setting is read in one expression with its key, its type and its default (`declare.rs`). There is no other list
-//! of keys: a key that no reader asked for is unknown.
+//! A setting is read by one expression with its key, its type and its default (`declare.rs`). There is no other list of
+//! keys: a key that no reader requested is unknown.
 //!
-//! Nothing stops at the first error: a wrong value is reported and read as absent, and the caller finds the
-//! errors at the end. The types of values live in `setting.rs`.
+//! Reading does not stop at the first error: a wrong value is reported and treated as absent, and the caller gets all
+//! errors at the end. The types of values are in `setting.rs`.
 
 use super::{
     declaration::KeyDeclaration,
@@ -13,7 +13,7 @@ use super::{
     raw::{MappingEntry, Node, NodeValue},
 };
 use indexmap::IndexMap;
-use pudu_client::net::scrub;
+use pudu_net::scrub;
 use secrecy::SecretString;
 use std::{
     cell::RefCell,
@@ -21,73 +21,73 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-/// One reading of one file.
+/// Reader of one file.
 pub(super) struct ConfigReader<'a> {
     root: &'a Node,
     env: &'a Env,
     log: RefCell<Log>,
 }
 
-/// Results of a reading.
+/// Result of reading a file.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     /// Problems that were found.
     pub(super) problems: Vec<Problem>,
-    /// The keys that were asked for, by their path in this file.
+    /// The requested keys, by their path in this file.
     pub(super) keys: IndexMap<String, Key>,
-    /// Keys that are understood and have no effect yet.
+    /// Known keys without an effect yet.
     pub(super) unused: BTreeSet<String>,
-    /// Keys whose values have another unit than in DeerFlow, each with its unit.
+    /// Keys whose values have a different unit than in DeerFlow, each with its unit.
     pub(super) differing: BTreeSet<String>,
     /// Secrets in the configuration.
     pub(super) secrets: Vec<SecretString>,
-    /// Values of variables and their names. No problem shows such a value.
+    /// Values of variables and their names. Such a value is never shown in a problem.
     expanded: BTreeSet<(String, String)>,
     /// The known keys of each section that was read.
     pub(super) sections: BTreeMap<String, BTreeSet<String>>,
-    /// The sentences of sections, by their paths with `[]` and examples of names.
+    /// The descriptions of sections, by their paths with `[]` and examples of names.
     pub(super) about: BTreeMap<String, &'static str>,
-    /// The sections whose names are the operator's, by the same paths.
+    /// The sections whose names the operator chooses, by the same paths.
     pub(super) named: BTreeSet<String>,
 }
 
-/// A key that was asked for.
+/// A requested key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
-    /// Its path with `[]` for a place in a list and the platform for an account.
+    /// Its path, with `[]` for an index in a list, and the platform in place of a bot's name.
     pub(super) pattern: String,
     /// Its declaration.
     pub(super) declared: KeyDeclaration,
     /// Its other names.
     pub(super) aliases: Vec<&'static str>,
-    /// When a change counts.
+    /// When a change takes effect.
     pub(super) effect: Effect,
-    /// Fingerprint that distinguishes two values without keeping them.
+    /// Fingerprint of its value, so that values can be compared without being stored.
     pub(super) value: u64,
-    /// Position of its value, or else of its section.
+    /// Position of its value, or of its section if it is absent.
     pub(super) at: Option<Pos>,
     /// Whether the file sets it.
     pub(super) said: bool,
 }
 
-/// When a change counts.
+/// When a change takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// After a restart of pudu.
     Restart,
-    /// Soon: its account reconnects, and no other.
+    /// Soon, after its bot has reconnected.
     Reconnect,
     /// From the next message on.
     NextMessage,
 }
 
 impl<'a> ConfigReader<'a> {
-    /// Starts to read a tree.
+    /// Creates a reader of a tree.
     pub(super) fn new(root: &'a Node, env: &'a Env) -> Self {
         Self { root, env, log: RefCell::default() }
     }
 
-    /// Returns the file's top, for settings that need a restart.
+    /// Returns the top section, for settings that need a restart.
     pub(super) fn fixed(&self) -> Section<'_> {
         let top = Section {
             reader: self,
@@ -104,17 +104,17 @@ impl<'a> ConfigReader<'a> {
         top
     }
 
-    /// Returns the file's top, to read the keys for which one account reconnects.
+    /// Returns the top section, for settings whose change makes one bot reconnect.
     pub(super) fn accounts(&self) -> Section<'_> {
         Section { effect: Effect::Reconnect, ..self.fixed() }
     }
 
-    /// Returns the file's top, for settings that are picked up at run time.
+    /// Returns the top section, for settings that apply from the next message on.
     pub(super) fn live(&self) -> Section<'_> {
         Section { effect: Effect::NextMessage, ..self.fixed() }
     }
 
-    /// Ends the reading. No problem shows the value of a variable from then on.
+    /// Returns the result, and replaces values of variables in its problems.
     pub(super) fn finish(&self) -> Log {
         let mut log = self.log.take();
         for Problem { what, help, .. } in &mut log.problems {
@@ -125,7 +125,7 @@ impl<'a> ConfigReader<'a> {
     }
 }
 
-/// A mapping of the file, or its absence.
+/// A mapping in the file, which may be absent.
 #[derive(Clone)]
 pub(super) struct Section<'r> {
     pub(super) reader: &'r ConfigReader<'r>,
@@ -136,12 +136,12 @@ pub(super) struct Section<'r> {
     aliases: &'static [(&'static str, &'static str)],
     needed: bool,
     effect: Effect,
-    /// The section that older files have the same keys in.
+    /// The section that contains the same keys in older files.
     older: Option<&'r Section<'r>>,
 }
 
 impl<'r> Section<'r> {
-    /// Returns the section under a key; it may be absent.
+    /// Returns the section under a key, which may be absent.
     pub(super) fn section(&self, key: &str) -> Self {
         self.section_like(key, key)
     }
@@ -161,19 +161,19 @@ impl<'r> Section<'r> {
         section
     }
 
-    /// Returns the section under a name of the operator's, whose keys are documented under an example of a name.
+    /// Returns the section under a name chosen by the operator, whose keys are documented under an example of a name.
     pub(super) fn section_named(&self, name: &str, example: &str) -> Self {
         self.reader.log.borrow_mut().named.insert(join(&self.pattern, example));
         self.section_like(name, example)
     }
 
-    /// Says the sentence of the section.
+    /// Sets the description of the section.
     pub(super) fn about(self, about: &'static str) -> Self {
         self.reader.log.borrow_mut().about.insert(self.pattern.clone(), about);
         self
     }
 
-    /// Says the sentence of the list under a key.
+    /// Sets the description of the list under a key.
     pub(super) fn about_list(&self, key: &str, about: &'static str) {
         self.reader.log.borrow_mut().about.insert(join(&self.pattern, key), about);
     }
@@ -203,35 +203,35 @@ impl<'r> Section<'r> {
             section.check_shape();
             section
         };
-        // A value that is no mapping is reported already; missing keys in it are not.
+        // A value that is not a mapping is already reported, so its missing keys are not.
         let whole = |section: &Self| {
             section.node.is_none_or(|node| matches!(node.value, NodeValue::Map(_) | NodeValue::Null))
         };
         items.iter().enumerate().map(item).filter(whole).collect()
     }
 
-    /// Lets older files have the keys in another section.
+    /// Sets another section in which older files have the keys.
     pub(super) fn or_in(self, older: &'r Self) -> Self {
         Self { older: Some(older), ..self }
     }
 
-    /// Returns the section that a key is in.
+    /// Returns the section that contains a key.
     pub(super) fn at(&self, key: &str) -> &Self {
         self.older.filter(|older| older.entry(key).is_some() && self.entry(key).is_none()).unwrap_or(self)
     }
 
-    /// Lets keys have other names too: pairs of the other name and the name.
+    /// Sets other names of keys, as pairs of an alias and its key.
     pub(super) fn also(self, aliases: &'static [(&'static str, &'static str)]) -> Self {
         aliases.iter().for_each(|(alias, _)| self.note_known(alias));
         Self { aliases, ..self }
     }
 
-    /// Sets whether the section has an effect. If not, nothing that it lacks is an error; wrong types are.
+    /// Sets whether the section has an effect. If not, missing keys are not errors, but wrong types still are.
     pub(super) fn needed(self, needed: bool) -> Self {
         Self { needed: self.needed && needed, ..self }
     }
 
-    /// Returns when a change of the section's keys applies.
+    /// Returns when a change of the section's keys takes effect.
     pub(super) fn effect(&self) -> Effect {
         self.effect
     }
@@ -241,7 +241,7 @@ impl<'r> Section<'r> {
         self.needed
     }
 
-    /// Notes keys that are understood and have no effect yet.
+    /// Records known keys without an effect yet.
     pub(super) fn note_unused(&self, keys: &[&str]) {
         for key in keys {
             if self.entry(key).is_some() {
@@ -250,7 +250,7 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// Notes a key whose value has another unit than in DeerFlow, if the file has it.
+    /// Records a key whose value has a different unit than in DeerFlow, if the file has it.
     pub(super) fn differs(&self, key: &str, counts: &str) {
         if self.entry(key).is_some() {
             let note = format!("{} ({counts})", join(&self.path, key));
@@ -258,22 +258,22 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// Remembers secrets.
+    /// Records secrets.
     pub(super) fn know_secret<'a>(&self, secrets: impl IntoIterator<Item = &'a SecretString>) {
         self.reader.log.borrow_mut().secrets.extend(secrets.into_iter().cloned());
     }
 
-    /// Lets keys be there that are of no interest.
+    /// Accepts keys that have no effect.
     pub(super) fn know_all(&self, keys: &[&str]) {
         keys.iter().for_each(|key| self.note_known(key));
     }
 
-    /// Lets any key be there.
+    /// Accepts all remaining keys.
     pub(super) fn ignore_rest(&self) {
         self.present().for_each(|entry| self.note_known(&entry.key));
     }
 
-    /// Returns the value's entry where it is neither absent nor null, by its key or an alias.
+    /// Returns the entry of a key or its aliases, unless it is absent or null.
     pub(super) fn entry(&self, key: &str) -> Option<&'r MappingEntry> {
         self.note_known(key);
         let node = self.node?;
@@ -285,7 +285,7 @@ impl<'r> Section<'r> {
         self.aliases.iter().filter(move |(_, name)| *name == key).map(|(alias, _)| *alias)
     }
 
-    /// Returns the keys that the section has in the file.
+    /// Returns the section's entries in the file.
     pub(super) fn present(&self) -> impl Iterator<Item = &'r MappingEntry> {
         self.node.map(Node::entries).unwrap_or_default().iter()
     }
@@ -298,28 +298,28 @@ impl<'r> Section<'r> {
     /// Reports a problem.
     pub(super) fn note(&self, problem: Problem) {
         let problems = &mut self.reader.log.borrow_mut().problems;
-        // A section that has fixed and live keys is walked twice.
+        // A section with both kinds of keys is read twice.
         if !problems.contains(&problem) {
             problems.push(problem);
         }
     }
 
-    /// Reports that a key's value cannot be used.
+    /// Reports an error in a key's value.
     pub(super) fn refuse(&self, key: &str, what: impl Into<String>, help: impl Into<String>) {
         self.note(Problem::error(self.place(key), &join(&self.path, key), what, help));
     }
 
-    /// Reports that the section as a whole cannot be used.
+    /// Reports an error in the section as a whole.
     pub(super) fn refuse_here(&self, what: impl Into<String>, help: impl Into<String>) {
         self.note(Problem::error(self.at, &self.path, what, help));
     }
 
-    /// Reports that a key's value is probably not meant.
+    /// Reports a warning about a key's value.
     pub(super) fn warn(&self, key: &str, what: impl Into<String>, help: impl Into<String>) {
         self.note(Problem::warning(self.place(key), &join(&self.path, key), what, help));
     }
 
-    /// Reports that the section as a whole is probably not meant.
+    /// Reports a warning about the section as a whole.
     pub(super) fn warn_here(&self, what: impl Into<String>, help: impl Into<String>) {
         self.note(Problem::warning(self.at, &self.path, what, help));
     }
@@ -328,7 +328,7 @@ impl<'r> Section<'r> {
         self.entry(key).map(|entry| entry.node.at).or(self.at)
     }
 
-    /// Records the key that was asked for, and a fingerprint of its effective value.
+    /// Records a requested key, and a fingerprint of its effective value.
     pub(super) fn record(&self, key: &str, declared: KeyDeclaration, effect: Effect, value: &str) {
         let mut hasher = DefaultHasher::new();
         value.hash(&mut hasher);
@@ -341,18 +341,17 @@ impl<'r> Section<'r> {
             at: self.place(key),
             said: self.entry(key).is_some(),
         };
-        // A key that both walks ask for belongs to the first walk, which reads the settings that need a restart.
+        // If two passes request a key, the first one counts: it reads the settings that need a restart.
         self.reader.log.borrow_mut().keys.entry(join(&self.path, key)).or_insert(asked);
     }
 
-    /// Returns the value of a text with its variable expanded; `None` if the variable has no value, which is reported
-    /// where it matters.
+    /// Expands the variable in a text. Returns `None` if the variable has no value, which is reported if the section
+    /// has an effect.
     pub(super) fn expand(&self, key: &str, at: Pos, text: &str) -> Option<String> {
         if let Some(name) = windows_variable(text) {
             let what = format!("%{name}% is how Windows writes a variable");
-            let help = format!(
-                "write ${name}; if the value is this very text, set a variable to it and write the variable's name"
-            );
+            let help =
+                format!("write ${name}; for this literal text, set a variable to it and use the variable");
             self.note(Problem::error(at, key, what, help));
             return None;
         }
@@ -361,14 +360,19 @@ impl<'r> Section<'r> {
             return Some(format!("${literal}"));
         }
         let Some(name) = variable(text) else {
-            let help = "write $NAME or ${NAME}; a text that begins with a dollar sign begins with `$$`";
-            self.note(Problem::error(at, key, "a text with `$` in front must be a variable's name", help));
+            let help = "write $NAME or ${NAME}; for a literal dollar sign at the beginning write `$$`";
+            self.note(Problem::error(
+                at,
+                key,
+                "a text that begins with `$` must be the name of a variable",
+                help,
+            ));
             return None;
         };
         let value = self.reader.env.get(name);
         if value.is_none() && self.needed {
             let what = format!("the environment variable {name} is not set");
-            let help = format!("set {name}, or write {name}=… into the file .env beside this one");
+            let help = format!("set {name}, or add {name}=… to the file .env beside this one");
             self.note(Problem::error(at, key, what, help));
         }
         let value = value?;
@@ -376,7 +380,7 @@ impl<'r> Section<'r> {
         Some(value.to_owned())
     }
 
-    /// Returns the name of the variable that a key's value comes from.
+    /// Returns the name of the variable in a key's value.
     pub(super) fn variable(&self, key: &str) -> Option<&'r str> {
         match &self.entry(key)?.node.value {
             NodeValue::Text(text) => variable(text),
@@ -401,18 +405,20 @@ impl<'r> Section<'r> {
 }
 
 impl Section<'_> {
-    /// Returns how to write the section, with the word found in its place if that word may be shown.
+    /// Returns advice on how to write the section. The advice quotes the word found there if that may be shown.
     fn shape(&self, value: &NodeValue) -> String {
         match value {
             NodeValue::Text(word) if self.path.starts_with("models[") && is_name(word) => {
-                format!("write `- {{name: {word}, model: {word}}}`, and `use:` where it is not OpenAI's")
+                format!(
+                    "write `- {{name: {word}, model: {word}}}`, and `use:` for a provider other than OpenAI"
+                )
             }
-            _ => "write `key: value` lines, indented alike".to_owned(),
+            _ => "write `key: value` lines with the same indentation".to_owned(),
         }
     }
 }
 
-/// Puts the names of variables in the place of their values, where those are words of their own.
+/// Replaces the values of variables with their names, unless they are parts of longer words.
 fn named(text: &str, expanded: &BTreeSet<(String, String)>) -> String {
     const MIN_BYTES: usize = 5;
     let mut text = text.to_owned();
@@ -440,7 +446,7 @@ fn variable(text: &str) -> Option<&str> {
     env::is_name(name).then_some(name)
 }
 
-/// Returns the name in `%NAME%`. Of small letters it is no variable's: a password may look like that.
+/// Returns the name in `%NAME%`. Lower-case names are excluded, because a password may look like that.
 fn windows_variable(text: &str) -> Option<&str> {
     let name = text.strip_prefix('%')?.strip_suffix('%')?;
     let is_capital = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
@@ -452,7 +458,7 @@ fn is_name(word: &str) -> bool {
     (1..=40).contains(&word.len()) && word.chars().all(plain) && !scrub::looks_secret(word)
 }
 
-/// Returns the value for a message. Long text is cut; an address that may have a password in it is not shown.
+/// Describes a value for a message. Truncates long text, and omits an address that may contain a password.
 pub(super) fn describe(value: &NodeValue) -> String {
     match value {
         NodeValue::Bool(value) => format!("`{value}`"),
@@ -469,7 +475,7 @@ pub(super) fn describe(value: &NodeValue) -> String {
     }
 }
 
-/// Returns the kind of a value, for messages about values that may be secret.
+/// Describes the kind of a value, for messages about values that may be secret.
 pub(super) fn kind(value: &NodeValue) -> &'static str {
     match value {
         NodeValue::Null => "nothing",

@@ -1,17 +1,17 @@
-//! Retention of the data of chats: maximum age and size.
+//! Retention of chat data: maximum age and size.
 
 use super::{declare::Setting, quantity::NumberUnit, reader::Section};
-use pudu_client::{MemoryRetention, Retention, RetentionLimits};
+use pudu_agent::{MemoryRetention, Retention, RetentionLimits};
 use std::time::Duration;
 
-/// The longest age that can be said, in days: a hundred years.
+/// Maximum value of an age, in days: a hundred years.
 const MAX_DAYS: u64 = 36_500;
-/// The largest size that can be said, in bytes: a pebibyte.
+/// Maximum value of a size, in bytes: a pebibyte.
 const MAX_BYTES: u64 = 1 << 50;
-/// The largest number of rows that can be said.
+/// Maximum value of the setting for a number of rows.
 const MAX_ROWS: u32 = 1_000_000_000;
 
-/// Reads how long something is remembered: memory is people's, not a bot's.
+/// Reads the retention of memory, which belongs to users and not to a bot.
 pub(super) fn memory(top: &Section<'_>) -> MemoryRetention {
     let section = top.section("retention");
     settings! { section =>
@@ -24,21 +24,21 @@ pub(super) fn memory(top: &Section<'_>) -> MemoryRetention {
 }
 
 impl<T: Default + PartialEq> Setting<'_, '_, T> {
-    /// Takes a limit, none if it is 0. That of one bot has the common one as its default.
+    /// Returns a limit; 0 means none. The default of a bot's own limit is the common one.
     fn limit(self, usual: Option<T>, is_own: bool) -> Option<T> {
-        let (usual, told) = (usual.unwrap_or_default(), format!("`retention.{}`", self.key));
-        let limit = if is_own { self.or_told(usual, &told) } else { self.or(usual) };
+        let (usual, default_text) = (usual.unwrap_or_default(), format!("`retention.{}`", self.key));
+        let limit = if is_own { self.or_described(usual, &default_text) } else { self.or(usual) };
         Some(limit).filter(|limit| *limit != T::default())
     }
 }
 
-/// Reads the `retention` of all accounts, or of one: absent keys of one account have the common values.
+/// Reads the `retention` of all bots, or of one bot, whose absent keys have the common values.
 pub(super) fn read(of: &Section<'_>, common: Option<&Retention>) -> Retention {
     let own = common.is_some();
     let section = of.section("retention").needed(of.is_needed()).about(match own {
         true => "Overrides of `retention` for this bot; keys that are not set have its values.",
         false => {
-            "Age and size limits of the data that chats leave behind. Above a limit, the least recently used data is \
+            "Age and size limits of stored chat data. Above a limit, the least recently used data is \
              deleted first. `pudu storage` shows and prunes."
         }
     });
@@ -66,7 +66,7 @@ pub(super) fn read(of: &Section<'_>, common: Option<&Retention>) -> Retention {
     }
 }
 
-/// The default retention: threads unused for a year are of no use.
+/// Returns the default retention, which deletes threads that were unused for a year.
 fn usual() -> Retention {
     Retention {
         threads: RetentionLimits { age: days(365), bytes: None },

@@ -11,58 +11,56 @@ use super::{
     reader::{Section, describe},
     web::{self, WebConfig},
 };
-use pudu_client::{
-    base::Network,
-    egress::Domain,
-    sandbox::{CommandLimits, Mount},
-};
+use pudu_agent::egress::Domain;
+use pudu_base::Network;
+use pudu_sandbox::{CommandLimits, Mount};
 use serde_json::Value as Json;
 use std::time::Duration;
 
-/// Rights in a sandbox, and how much of its output is shown to the model.
+/// Permissions in a sandbox, and limits of the output for the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SandboxConfig {
-    /// Whether the shell of this very machine may be used where commands cannot be confined.
+    /// Whether the shell of this machine may be used if commands cannot be confined.
     pub allow_host_bash: bool,
     /// Network access of commands.
     pub network: Network,
-    /// Which domains they reach through the proxy.
+    /// Domains that commands reach through the proxy.
     pub allowed_domains: Vec<Domain>,
-    /// Environment variables of commands, besides the usual.
+    /// Additional environment variables of commands.
     pub environment: Vec<(String, String)>,
-    /// Folders of this machine that all threads find.
+    /// Folders of this machine that are mounted for all threads.
     pub mounts: Vec<Mount>,
     /// Resource limits of a command.
     pub limits: CommandLimits,
-    /// How long containers are kept, where there are any.
+    /// Limits of containers.
     pub keep: Keep,
-    /// How many characters of a command's output are shown.
+    /// Maximum length of a command's output for the model, in characters.
     pub bash_output_max_chars: usize,
-    /// How many characters of a file are shown.
+    /// Maximum length of a file's text for the model, in characters.
     pub read_file_output_max_chars: usize,
-    /// How many characters of a listing are shown.
+    /// Maximum length of a listing for the model, in characters.
     pub ls_output_max_chars: usize,
-    /// After this long a command is killed.
+    /// Maximum duration of a command; then it is killed.
     pub bash_command_timeout: Duration,
 }
 
 /// A tool that the agent has.
 #[derive(Clone, Debug)]
 pub struct ToolConfig {
-    /// Which one.
+    /// The tool.
     pub tool: Native,
-    /// The group it belongs to; agents may have some groups only.
+    /// Its group. Agents may be limited to some groups.
     pub group: String,
     /// Whether every call of the tool needs approval.
     pub approval: bool,
-    /// For a tool of the web, how it is set up.
+    /// Settings of a web tool.
     pub web: Option<WebConfig>,
 }
 
-/// Variables that a command's environment has of its own, and that would change how its shell starts.
+/// Reserved variables, which would change how a command's shell starts.
 const NAMES_TAKEN: [&str; 4] = ["BASH_ENV", "ENV", "LD_PRELOAD", "LD_LIBRARY_PATH"];
 const MIB: u64 = 1024 * 1024;
-/// The largest limit of an output, in characters.
+/// Maximum limit of an output, in characters.
 const MAX_CHARS: usize = 10_000_000;
 
 const NETWORKS: &[(&str, Network)] =
@@ -86,7 +84,7 @@ const UNSUPPORTED_KEYS: &[&str] = &[
     "workspace_id",
 ];
 
-/// Reads where commands run.
+/// Reads the sandbox backend.
 pub(super) fn provider(top: &Section<'_>, start: &Start) -> SandboxBackend {
     let section = top
         .section("sandbox")
@@ -107,8 +105,8 @@ pub(super) fn provider(top: &Section<'_>, start: &Start) -> SandboxBackend {
         (Some(Class::Pods), ..) => {
             section.refuse(
                 "use",
-                "this pudu was built without Kubernetes",
-                "take one that was built with the feature",
+                "this build does not support Kubernetes",
+                "use a build with the feature `kubernetes`",
             );
             SandboxBackend::Local
         }
@@ -116,7 +114,7 @@ pub(super) fn provider(top: &Section<'_>, start: &Start) -> SandboxBackend {
     }
 }
 
-/// Warns of keys of a sandbox provider that is not chosen.
+/// Warns about keys of a sandbox provider that is not selected.
 fn unchosen(section: &Section<'_>) {
     const CONTAINERS: &str = "set `use: deerflow.community.aio_sandbox:AioSandboxProvider`, or remove this";
     const PODS: &str = "set `use: pudu.sandbox:KubernetesProvider`, or remove this";
@@ -143,13 +141,13 @@ pub(super) fn limits(top: &Section<'_>, provider: &SandboxBackend) -> SandboxCon
         allow_host_bash = flag().or(false);
         /// Network access of commands: none; proxy for `allowed_domains`, not in containers; full for every address that
         /// this machine reaches, including its own.
-        network = choice(NETWORKS).eg("none").or_told(provider.network(), "none; full for the all-in-one image");
+        network = choice(NETWORKS).eg("none").or_described(provider.network(), "none; full for the all-in-one image");
     }
     provider.check(&section, network);
     let network = if matches!(provider, SandboxBackend::Provisioner(_)) { Network::Full } else { network };
     let allowed_domains = domains(&section, network);
     let usual = provider.limits();
-    let told = |limit: fn(CommandLimits) -> u64| {
+    let default_text = |limit: fn(CommandLimits) -> u64| {
         let [usual, aio] = [CommandLimits::COMMAND, CommandLimits::DESKTOP].map(limit);
         format!("{usual}; {aio} for the all-in-one image")
     };
@@ -159,10 +157,10 @@ pub(super) fn limits(top: &Section<'_>, provider: &SandboxBackend) -> SandboxCon
     settings! { section =>
         /// Maximum memory of a command with its processes, in bytes; in containers, of the whole container.
         memory as "memory_limit" = amount(NumberUnit::Bytes, 64 * MIB..=1 << 50)
-            .eg("2147483648").or_told(usual.memory, &told(|limits| limits.memory));
+            .eg("2147483648").or_described(usual.memory, &default_text(|limits| limits.memory));
         /// Maximum number of simultaneous processes and threads of a command; in containers, of the whole container.
         processes as "process_limit" = number(8..=100_000)
-            .eg("256").or_told(usual.processes, &told(|limits| limits.processes));
+            .eg("256").or_described(usual.processes, &default_text(|limits| limits.processes));
         /// Maximum size of a thread's folder, in bytes.
         disk as "disk_limit" = amount(NumberUnit::Bytes, MIB..=1 << 50).or(usual.disk);
         /// Maximum length of a command's output that the model sees, in characters; 0 shows all.
@@ -174,7 +172,7 @@ pub(super) fn limits(top: &Section<'_>, provider: &SandboxBackend) -> SandboxCon
         /// Maximum duration of a command, in seconds; then it is killed.
         bash_command_timeout = seconds(1.0).or(Duration::from_secs(600));
     }
-    // 0 is the most that a model could ever take.
+    // 0 means the maximum.
     let chars = |limit: usize| if limit == 0 { MAX_CHARS } else { limit };
     SandboxConfig {
         keep: containers::keep(&section, provider),
@@ -194,20 +192,20 @@ pub(super) fn limits(top: &Section<'_>, provider: &SandboxBackend) -> SandboxCon
 fn domains(section: &Section<'_>, network: Network) -> Vec<Domain> {
     let one = |value: &NodeValue| match value {
         NodeValue::Text(text) => Domain::parse(text),
-        other => Err(format!("write names such as example.org or *.example.org, not {}", describe(other))),
+        other => Err(format!("use names such as example.org or *.example.org, not {}", describe(other))),
     };
     let about = "Domains for `network: proxy`: example.org, *.example.org for all its subdomains, example.org:8443 for a \
                  non-standard port.";
     let setting = section.list("allowed_domains", "domains", one).about(about);
     let spoilt = setting.spoilt;
-    let domains = setting.or_told(Vec::new(), "none");
+    let domains = setting.or_described(Vec::new(), "none");
     match (network, domains.is_empty()) {
         (Network::Proxy, true) if !spoilt => {
-            let what = "no domain is named, so none can be reached";
-            section.warn("network", what, "name them in allowed_domains");
+            let what = "the list of domains is empty, so none can be reached";
+            section.warn("network", what, "add them to allowed_domains");
         }
         (Network::None | Network::Full, false) => {
-            let what = "these count with `network: proxy` only";
+            let what = "these apply only with `network: proxy`";
             section.warn("allowed_domains", what, "set `network: proxy`, or remove them");
         }
         _ => {}
@@ -229,12 +227,8 @@ fn environment(section: &Section<'_>) -> Vec<(String, String)> {
         };
         let plain = !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
         if !plain || NAMES_TAKEN.contains(&name.as_str()) || value.contains('\0') {
-            let what = format!("a command cannot have {name} in its environment");
-            section.refuse(
-                "environment",
-                what,
-                "use letters, digits and `_`, and none of the shell's own names",
-            );
+            let what = format!("{name} is not allowed in the environment of commands");
+            section.refuse("environment", what, "use letters, digits and `_`, but not the shell's own names");
             continue;
         }
         pairs.push((name, value));
@@ -242,9 +236,9 @@ fn environment(section: &Section<'_>) -> Vec<(String, String)> {
     pairs
 }
 
-/// DeerFlow's keys; a mount that cannot be is an error.
+/// Reads a mount, with DeerFlow's keys. An impossible mount is an error.
 fn mount(section: &Section<'_>) -> Option<Mount> {
-    let help = "name a folder of this machine and where the agent finds it";
+    let help = "set a folder of this machine and its path for the agent";
     settings! { section =>
         /// Path of the folder on this machine.
         host as "host_path" = text().eg("/srv/data").required(help);
@@ -262,8 +256,8 @@ fn mount(section: &Section<'_>) -> Option<Mount> {
     }
 }
 
-/// Reads the tools: the listed ones, or all where none is listed. Tools for people's files are always
-/// present, as in DeerFlow.
+/// Reads the tools: the listed ones, or all if none is listed. Tools for people's files are always included, as in
+/// DeerFlow.
 pub(super) fn tools(top: &Section<'_>, env: &Env) -> Vec<ToolConfig> {
     top.about_list(
         "tools",
@@ -272,7 +266,7 @@ pub(super) fn tools(top: &Section<'_>, env: &Env) -> Vec<ToolConfig> {
     let mut tools: Vec<ToolConfig> = Vec::new();
     for section in top.items("tools") {
         let Some(tool) = tool(&section, env) else { continue };
-        // Of two with one name the first counts, as in DeerFlow.
+        // The first of two tools with the same name counts, as in DeerFlow.
         if !tools.iter().any(|other| other.tool.name() == tool.tool.name()) {
             tools.push(tool);
         }
@@ -291,7 +285,7 @@ pub(super) fn tools(top: &Section<'_>, env: &Env) -> Vec<ToolConfig> {
     tools
 }
 
-/// Reads which groups there are. Tools may name others as well.
+/// Reads the tool groups. Tools may also have other groups.
 pub(super) fn groups(top: &Section<'_>) -> Vec<String> {
     top.about_list(
         "tool_groups",
@@ -300,7 +294,7 @@ pub(super) fn groups(top: &Section<'_>) -> Vec<String> {
     let name = |section: &Section<'_>| {
         settings! { section =>
             /// Name of the group.
-            name = text().eg("web").required("say what the group is called");
+            name = text().eg("web").required("set the name of the group");
         }
         name
     };
@@ -311,15 +305,15 @@ fn tool(section: &Section<'_>, env: &Env) -> Option<ToolConfig> {
     let class = class::read(section, ClassKind::Tool, None);
     settings! { section =>
         /// Name of the tool, for readers of this file.
-        name = text().eg("web_search").or_told(String::new(), "the tool's own");
+        name = text().eg("web_search").or_described(String::new(), "the tool's own");
         /// Group of the tool; agents may have only some groups.
-        group = text().eg("web").optional("the tool's usual one: web, file:read, file:write or bash");
+        group = text().eg("web").optional("the tool's default: web, file:read, file:write or bash");
     }
     match class? {
         Class::Tool(tool) => {
             if !name.is_empty() && name != tool.name() {
                 let what = format!("\"{name}\" has no effect");
-                section.warn("name", what, format!("the tool is called {}", tool.name()));
+                section.warn("name", what, format!("the tool's name is {}", tool.name()));
             }
             let web = match tool {
                 Native::Web(kind, provider) => Some(web::read(section, kind, provider, env)),
@@ -330,14 +324,14 @@ fn tool(section: &Section<'_>, env: &Env) -> Option<ToolConfig> {
             };
             settings! { section =>
                 /// Approval policy; "required" asks in the chat before every call.
-                approval = choice(APPROVAL).eg("required").or_told(false, "as `approvals.tools` says");
+                approval = choice(APPROVAL).eg("required").or_described(false, "as in `approvals.tools`");
             }
             let group = group.unwrap_or_else(|| tool.group().to_owned());
             Some(ToolConfig { tool, group, approval, web })
         }
         _ => {
-            let what = "this tool is not in this version; it is left out";
-            section.warn("use", what, "nothing has to be done; the agent works without it");
+            let what = "this version does not have this tool; it is ignored";
+            section.warn("use", what, "no action is needed; the agent works without it");
             section.ignore_rest();
             None
         }

@@ -1,7 +1,7 @@
 //! The JSON schema of the file, for editors.
 //!
-//! It is made of the keys that a reading asks for, and has no list of keys of its own. A value may always be the name
-//! of a variable, or nothing.
+//! It is generated from the keys that a reader requests, without a separate list of keys. Every value may also be
+//! empty, or name an environment variable.
 
 use super::{
     declaration::{KeyDeclaration, ValueKind},
@@ -14,7 +14,7 @@ use crate::Start;
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A file that has every section, with one model of each protocol, so that its reading asks for every key.
+/// A file with every section and one model of each protocol, so that every key is requested when it is read.
 const SAMPLE: &str = "
 models:
   - {name: a, model: a, base_url: http://localhost/v1}
@@ -26,6 +26,7 @@ models:
 tool_groups: [{name: a}]
 tools: [{use: deerflow.community.ddg_search.tools:web_search_tool}]
 loop_detection: {tool_freq_overrides: {bash: {warn: 1, hard_limit: 2}}}
+acp_agents: {claude_code: {command: npx, description: a}}
 subagents: {agents: {bash: {}}, custom_agents: {researcher: {description: a, system_prompt: b}}}
 auth: {oidc: {providers: {company: {issuer: \"https://login.example.com\", client_id: pudu}}}}
 sandbox:
@@ -34,10 +35,10 @@ sandbox:
 channels: {telegram: {}, feishu: {}, dingtalk: {}, slack: {}, discord: {}}
 ";
 
-/// Sections and keys that may have another type as well.
+/// Sections and keys that also accept another type, and that type.
 const ALSO: &[(&str, &str)] = &[("summarization.trigger", "array"), ("guardrails.passport", "object")];
 
-/// Reads a file that asks for every key.
+/// Reads the sample, which requests every key.
 pub(super) fn every_key() -> Log {
     let (root, _) = raw::parse(SAMPLE.as_bytes());
     root.map(|root| understand(&root, &Start::default()).1).unwrap_or_default()
@@ -58,8 +59,8 @@ pub fn schema() -> Json {
     schema
 }
 
-/// Returns the path with `[]` for each place in a list.
-fn pattern(path: &str) -> String {
+/// Returns a path with `[]` for each index in a list.
+pub(super) fn pattern(path: &str) -> String {
     path.split('.')
         .map(|part| part.split_once('[').map_or(part.to_owned(), |(list, _)| format!("{list}[]")))
         .collect::<Vec<_>>()
@@ -79,7 +80,7 @@ impl Schema<'_> {
             keys.map(|key| ((*key).to_owned(), self.value(&join(path, key)))).collect();
         let named =
             self.log.named.iter().find(|named| named.rsplit_once('.').is_some_and(|(list, _)| list == path));
-        // Sections that pudu does not read, and accounts that have names of their own, may have any keys.
+        // Sections that pudu does not read, and bots with their own names, may have any keys.
         let has_declared = properties.values().any(|value| value != &json!({}));
         let rest = match named {
             Some(named) => self.section(named),
@@ -122,7 +123,7 @@ fn described(path: &str, declared: &KeyDeclaration, effect: Effect) -> Json {
     };
     let usual = match declared.default.as_str() {
         "required" | "" => String::new(),
-        told => format!(" Default: {told}."),
+        default => format!(" Default: {default}."),
     };
     let mut value = match &declared.kind {
         ValueKind::Text(_) => json!({ "type": types(path, &["string"]) }),

@@ -1,7 +1,7 @@
-//! The types that a setting may have.
+//! The types of settings.
 //!
-//! A value may be typed as itself, as text that reads as it, or as `$NAME` for a variable whose text reads as
-//! it. Empty text is the same as nothing. The value of a variable is never shown.
+//! A value may be written directly, as text that can be parsed as the value, or as `$NAME` for a variable with such a
+//! text. Empty text counts as absent. The value of a variable is never shown.
 
 use super::{
     declaration::ValueKind,
@@ -12,7 +12,7 @@ use super::{
     reader::{Section, describe, kind},
 };
 use jiff::tz::TimeZone;
-use pudu_client::net::scrub;
+use pudu_net::scrub;
 use pudu_texts::Language;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value as Json};
@@ -25,25 +25,25 @@ impl<'r> Section<'r> {
         self.scalar(key, ValueKind::Text("text"), false, String::clone, text)
     }
 
-    /// Reads text that is never shown. A placeholder is refused.
+    /// Reads a secret text. A placeholder is refused.
     pub(super) fn secret<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, SecretString> {
         let secret = self.secret_or_placeholder(key);
         match &secret.value {
             Some(value) if self.is_needed() && is_placeholder(value.expose_secret()) => {
                 let what = match self.variable(key) {
                     Some(name) => {
-                        format!("the environment variable {name} holds a placeholder, not a secret")
+                        format!("the environment variable {name} is a placeholder, not a secret")
                     }
                     None => "this is a placeholder, not a secret".to_owned(),
                 };
-                self.refuse(key, what, "write the real one, best as a variable: $NAME");
+                self.refuse(key, what, "write the real secret, preferably as a variable: $NAME");
                 Setting { value: None, spoilt: true, ..secret }
             }
             _ => secret,
         }
     }
 
-    /// Reads text that is never shown, whatever it is.
+    /// Reads a secret text, which may be a placeholder.
     pub(super) fn secret_or_placeholder<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, SecretString> {
         let show = |secret: &SecretString| secret.expose_secret().to_owned();
         let kind = ValueKind::Text("secret");
@@ -52,12 +52,12 @@ impl<'r> Section<'r> {
         secret
     }
 
-    /// Reads a yes or a no.
+    /// Reads a boolean.
     pub(super) fn flag<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, bool> {
         self.scalar(key, ValueKind::Flag, false, bool::to_string, flag)
     }
 
-    /// Reads a whole number.
+    /// Reads an integer.
     pub(super) fn number<'s, T>(&'s self, key: &'s str, range: RangeInclusive<T>) -> Setting<'s, 'r, T>
     where
         T: Copy + Display + TryFrom<i128> + TryInto<i128> + 'static,
@@ -65,7 +65,7 @@ impl<'r> Section<'r> {
         self.amount(key, NumberUnit::Plain, range)
     }
 
-    /// Reads a whole number of a unit, which may be written with another one of the same kind.
+    /// Reads an integer number of a unit. It may be written with another unit of the same kind.
     pub(super) fn amount<'s, T>(
         &'s self,
         key: &'s str,
@@ -84,12 +84,12 @@ impl<'r> Section<'r> {
                     help if unit == NumberUnit::Days => help.replace("days", "whole days"),
                     help => help.to_owned(),
                 })?;
-            // The expected range is the whole message.
+            // The message consists only of the expected range.
             Ok(Some(within(number).ok_or_else(String::new)?))
         })
     }
 
-    /// Reads a time as a whole number of a unit.
+    /// Reads a time as an integer number of a unit.
     pub(super) fn span<'s>(
         &'s self,
         key: &'s str,
@@ -112,7 +112,7 @@ impl<'r> Section<'r> {
         self.any_number(key, NumberUnit::Days, "days", range)
     }
 
-    /// Reads a share or a count, of tokens maybe.
+    /// Reads a fraction, or a count that may have a unit of tokens.
     pub(super) fn share_or_tokens<'s>(
         &'s self,
         key: &'s str,
@@ -134,7 +134,7 @@ impl<'r> Section<'r> {
         })
     }
 
-    /// Reads a time in seconds, at most a year.
+    /// Reads a time in seconds, up to a year.
     pub(super) fn seconds<'s>(&'s self, key: &'s str, least: f64) -> Setting<'s, 'r, Duration> {
         const YEAR: f64 = 31_536_000.0;
         let show = |time: &Duration| time.as_secs_f64().to_string();
@@ -146,7 +146,7 @@ impl<'r> Section<'r> {
         })
     }
 
-    /// Reads an address that begins with `http://` or `https://`.
+    /// Reads a URL that begins with `http://` or `https://`.
     pub(super) fn url<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Url> {
         let show = |url: &Url| url.as_str().trim_end_matches('/').to_owned();
         let setting = self.scalar(key, ValueKind::Text("URL"), false, show, |value| {
@@ -167,7 +167,7 @@ impl<'r> Section<'r> {
         setting
     }
 
-    /// Reads the name of a time zone, as the system knows it.
+    /// Reads a time zone: a name known to the system, or a fixed offset.
     pub(super) fn timezone<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, TimeZone> {
         let show = |zone: &TimeZone| match (zone.iana_name(), zone.to_fixed_offset()) {
             (Some(name), _) => name.to_owned(),
@@ -176,13 +176,12 @@ impl<'r> Section<'r> {
         };
         self.scalar(key, ValueKind::Text("time zone"), false, show, |value| {
             let Some(text) = text(value)? else { return Ok(None) };
-            let help =
-                "write the name of one that this machine knows, such as Europe/Berlin, or an offset: +02:00";
+            let help = "write a time zone of this machine, such as Europe/Berlin, or an offset: +02:00";
             quantity::time_zone(&text).map(Some).ok_or_else(|| help.to_owned())
         })
     }
 
-    /// Reads a language that has a catalogue.
+    /// Reads one of the languages that have a catalogue.
     pub(super) fn language<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Language> {
         let show = |language: &Language| language.primary().to_owned();
         self.scalar(key, ValueKind::Text("en or zh"), false, show, |value| {
@@ -198,7 +197,7 @@ impl<'r> Section<'r> {
         })
     }
 
-    /// Reads one of a few words.
+    /// Reads one of the given words.
     pub(super) fn choice<'s, T: Copy + PartialEq + 'static>(
         &'s self,
         key: &'s str,
@@ -213,7 +212,7 @@ impl<'r> Section<'r> {
                 .map_or_else(String::new, |(word, _)| (*word).to_owned())
         };
         self.scalar(key, kind, false, show, move |value| {
-            // `on` and `off` are booleans to YAML, unless they are in quotes.
+            // Unquoted `on` and `off` are booleans in YAML.
             let typed = match value {
                 NodeValue::Bool(true) => Some("on".to_owned()),
                 NodeValue::Bool(false) => Some("off".to_owned()),
@@ -229,7 +228,7 @@ impl<'r> Section<'r> {
         })
     }
 
-    /// Reads a list; one value is a list of one, and text may hold several between commas.
+    /// Reads a list. A single value is a list of one, and a text may contain several values separated by commas.
     pub(super) fn list<'s, T: Display>(
         &'s self,
         key: &'s str,
@@ -264,7 +263,36 @@ impl<'r> Section<'r> {
         self.list(key, "names", name)
     }
 
-    /// Reads a mapping whose keys are not pudu's business, with the variables in it put in.
+    /// Reads a list of texts, which may contain commas.
+    pub(super) fn texts<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Vec<String>> {
+        let path = join(&self.path, key);
+        let entry = self.entry(key);
+        let text = |value: Json| match value {
+            Json::String(text) => text,
+            other => other.to_string(),
+        };
+        let value = entry.and_then(|entry| match self.json(&path, &entry.node) {
+            Some(Json::Array(items)) if !items.iter().any(|item| item.is_array() || item.is_object()) => {
+                Some(items.into_iter().map(text).collect())
+            }
+            Some(_) => {
+                self.mismatch(
+                    &path,
+                    &entry.node,
+                    kind(&entry.node.value),
+                    "a list of texts",
+                    "write `[one, two]`",
+                );
+                None
+            }
+            None => None,
+        });
+        let spoilt = entry.is_some() && value.is_none();
+        let show = |texts: &Vec<String>| texts.join(", ");
+        Setting::new(self, key, ValueKind::List("texts"), show, value, spoilt)
+    }
+
+    /// Reads a mapping with arbitrary keys, and expands the variables in it.
     pub(super) fn map<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Map<String, Json>> {
         let show = |map: &Map<String, Json>| {
             if map.is_empty() { "{}".to_owned() } else { Json::from(map.clone()).to_string() }
@@ -283,7 +311,7 @@ impl<'r> Section<'r> {
         Setting::new(self, key, ValueKind::Mapping, show, value, spoilt)
     }
 
-    /// Returns those of the keys that are there, as JSON.
+    /// Returns the given keys that are present, as JSON.
     pub(super) fn carried(&self, keys: &[&str]) -> Map<String, Json> {
         let pair = |key: &&str| {
             let entry = self.entry(key)?;
@@ -292,7 +320,7 @@ impl<'r> Section<'r> {
         keys.iter().filter_map(pair).collect()
     }
 
-    /// Reads any value as JSON; a value that JSON cannot hold is reported and left out.
+    /// Converts a value to JSON. Reports and omits a value that JSON cannot represent.
     fn json(&self, path: &str, node: &Node) -> Option<Json> {
         Some(match &node.value {
             NodeValue::Null => Json::Null,
@@ -331,7 +359,7 @@ impl<'r> Section<'r> {
                 Ok(value) => (value, false),
                 Err(help) => {
                     let found = if secret { kind(&typed).to_owned() } else { found(&node.value) };
-                    self.mismatch(&path, node, &found, &expected.to_string(), &help);
+                    self.mismatch(&path, node, &found, &expected.expectation(), &help);
                     (None, true)
                 }
             },
@@ -339,7 +367,7 @@ impl<'r> Section<'r> {
         Setting::new(self, key, expected, show, value, spoilt)
     }
 
-    /// Returns the value with a variable's text in place of its name.
+    /// Expands the variable in a value.
     fn resolve(&self, path: &str, node: &Node) -> Option<NodeValue> {
         match &node.value {
             NodeValue::Text(text) => Some(NodeValue::Text(self.expand(path, node.at, text)?)),
@@ -347,7 +375,7 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// Returns the parts of a value that lists several between commas; `None` is a variable without a value.
+    /// Returns the comma-separated parts of a value, with `None` for a variable without a value.
     fn pieces(&self, path: &str, node: &Node) -> Vec<Option<NodeValue>> {
         match self.resolve(path, node) {
             Some(NodeValue::Text(text)) => {
@@ -384,8 +412,8 @@ fn number<T: Display>(unit: &'static str, range: &RangeInclusive<T>, is_whole: b
     ValueKind::Number { unit, low, high, is_whole }
 }
 
-/// Returns whether text only keeps the place of a secret, as in examples. Words that servers without keys are given,
-/// such as `EMPTY`, are none.
+/// Returns whether a text is a placeholder for a secret, as in examples. Words such as `EMPTY`, which are used for
+/// servers without keys, are not placeholders.
 pub(super) fn is_placeholder(text: &str) -> bool {
     const WORDS: [&str; 6] = ["apikey", "changeme", "fixme", "placeholder", "replaceme", "todo"];
     const ENDS: [&str; 4] = ["key", "password", "secret", "token"];
@@ -405,7 +433,7 @@ pub(super) fn is_placeholder(text: &str) -> bool {
         || is_blank(last)
 }
 
-/// Returns the value for a message; of a variable only its name.
+/// Describes a value for a message. For a variable, shows only the name.
 fn found(value: &NodeValue) -> String {
     match value {
         NodeValue::Text(text) if text.starts_with('$') && !text.starts_with("$$") => {

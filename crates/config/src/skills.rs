@@ -1,21 +1,21 @@
-//! Folders of skills, on this machine and for the agent.
+//! Folders of skills, on this machine and in the sandbox.
 
 use super::{Start, model::ModelConfig, reader::Section};
-use pudu_client::{SkillEvolution, SkillRules};
+use pudu_agent::{SkillEvolution, SkillRules};
 use std::path::{Component, Path, PathBuf};
 
-/// Skills.
+/// Folders of skills.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillsConfig {
-    /// The operator's own folder of skills, with `public` and `custom` in it.
+    /// The operator's folder of skills, which contains `public` and `custom`.
     pub path: PathBuf,
-    /// Folder of skills in the sandbox: below `/mnt`, without a slash at the end.
+    /// Folder of skills in the sandbox, below `/mnt`, without a trailing slash.
     pub container_path: String,
 }
 
-/// Path of the skills in the sandbox by default.
+/// Default path of the skills in the sandbox.
 const USUAL: &str = "/mnt/skills";
-/// Paths of the sandbox that have another use.
+/// Reserved paths of the sandbox.
 const TAKEN: [&str; 2] = ["/mnt/user-data", "/mnt/acp-workspace"];
 
 pub(super) fn read(top: &Section<'_>, start: &Start) -> SkillsConfig {
@@ -31,11 +31,11 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> SkillsConfig {
     }
     let container_path = typed.trim_end_matches('/').to_owned();
     if !is_free(&container_path) {
-        let what = format!("\"{typed}\" is no place for skills");
+        let what = format!("\"{typed}\" is not a valid path for skills");
         section.refuse(
             "container_path",
             what,
-            "choose a path below /mnt that is not the agent's own, such as /mnt/skills",
+            "choose a path below /mnt that the agent does not use, such as /mnt/skills",
         );
     }
     SkillsConfig {
@@ -44,14 +44,14 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> SkillsConfig {
     }
 }
 
-/// Reads how agents meet skills: DeerFlow's `skills.deferred_discovery` and `skill_evolution`.
+/// Reads the rules for agents' use of skills: DeerFlow's `skills.deferred_discovery` and `skill_evolution`.
 pub(super) fn rules(top: &Section<'_>, models: &[ModelConfig]) -> SkillRules {
     let section = top.section("skills");
     settings! { section =>
         /// Whether the prompt lists only the names of skills, and the tool describe_skill returns their purpose.
         deferred as "deferred_discovery" = flag().or(false);
     }
-    let section = top.section("skill_evolution").about("Skills that agents make and change.");
+    let section = top.section("skill_evolution").about("Skills that agents create and change.");
     settings! { section =>
         /// Whether the lead agent has the tool skill_manage.
         enabled = flag().or(false);
@@ -63,7 +63,7 @@ pub(super) fn rules(top: &Section<'_>, models: &[ModelConfig]) -> SkillRules {
     SkillRules { deferred, evolution: enabled.then_some(SkillEvolution { moderator, fail_closed }) }
 }
 
-/// Returns whether a path is below `/mnt` and meets nothing else that is there.
+/// Returns whether a path is below `/mnt` and does not overlap with a reserved path.
 fn is_free(path: &str) -> bool {
     let plain = Path::new(path).components().skip(1).all(|part| matches!(part, Component::Normal(_)));
     let clean = !path.contains("//")
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn skills_get_a_place_of_their_own_below_mnt() {
+    fn skills_have_their_own_path_below_mnt() {
         for path in ["/mnt/skills", "/mnt/a/b", "/mnt/user-data2"] {
             assert!(is_free(path), "{path}");
         }

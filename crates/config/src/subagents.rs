@@ -7,10 +7,8 @@ use super::{
     model::ModelConfig,
     reader::Section,
 };
-use pudu_client::{
-    harness::{RunBounds, subagent},
-    skills::is_skill_name,
-};
+use pudu_harness::{RunBounds, subagent};
+use pudu_skills::is_skill_name;
 use std::{collections::BTreeMap, time::Duration};
 
 /// A kind of sub-agent, before its model is looked up.
@@ -18,17 +16,17 @@ use std::{collections::BTreeMap, time::Duration};
 pub struct Subagent {
     /// Name by which the parent calls it.
     pub name: String,
-    /// Description for the parent: when to use it.
+    /// Description of its use, for the parent.
     pub about: String,
     /// Its system prompt.
     pub system: String,
-    /// The tools that it has; all of its parent's if not set.
+    /// Its tools; all of its parent's if not set.
     pub tools: Option<Vec<String>>,
     /// Tools that it does not have.
     pub without: Vec<String>,
-    /// The skills that the sub-agent knows; all of its parent's if not set.
+    /// Its skills; all of its parent's if not set.
     pub skills: Option<Vec<String>>,
-    /// A model's name; its parent's if not set.
+    /// Name of its model; its parent's if not set.
     pub model: Option<String>,
     /// Limits of one task.
     pub bounds: RunBounds,
@@ -36,17 +34,17 @@ pub struct Subagent {
 
 /// DeerFlow's name for the parent's model.
 const INHERIT: &str = "inherit";
-/// Sentences of sections that all kinds have.
+/// Description shared by the sections of all kinds.
 const KIND: &str = "Name of the kind.";
 const BUDGET: &str = "Limits of a task of this sub-agent.";
-/// Maximum length of a kind's name.
+/// Maximum length of a kind's name, in characters.
 const MAX_NAME_CHARS: usize = 64;
-/// How many model calls a kind of the operator's may take.
+/// Default maximum number of model calls in a task of the operator's kinds.
 const TURNS: u32 = 50;
-/// How long a piece of work of such a kind may take.
+/// Default maximum duration of such a task.
 const TIME: Duration = Duration::from_secs(900);
 
-/// Reads them.
+/// Reads the sub-agents.
 pub(super) fn subagents(top: &Section<'_>, models: &[ModelConfig], summaries: bool) -> Vec<Subagent> {
     let section = top
         .section("subagents")
@@ -57,7 +55,7 @@ pub(super) fn subagents(top: &Section<'_>, models: &[ModelConfig], summaries: bo
         /// Maximum duration of a task, in seconds.
         time as "timeout_seconds" = seconds(1.0).or(Duration::from_secs(1800));
         /// Maximum number of model calls of a task; if unset, each sub-agent has its own limit.
-        turns as "max_turns" = turns().eg("150").optional("as each kind has it");
+        turns as "max_turns" = turns().eg("150").optional("depends on the sub-agent");
     }
     let budget = section
         .section("token_budget")
@@ -65,7 +63,7 @@ pub(super) fn subagents(top: &Section<'_>, models: &[ModelConfig], summaries: bo
     let tokens = budgets::token_budget(&budget, TokenBudgetConfig::of_task(summaries));
     let changes = section
         .section("agents")
-        .about("Overrides for single kinds, by their names; general-purpose and bash are built in.");
+        .about("Overrides for single sub-agents, by name; general-purpose and bash are built in.");
     let builtin = subagent::builtin().into_iter().map(|kind| {
         let steps = turns.unwrap_or(kind.bounds.steps);
         Subagent {
@@ -79,7 +77,7 @@ pub(super) fn subagents(top: &Section<'_>, models: &[ModelConfig], summaries: bo
             bounds: RunBounds { steps, time, tokens: tokens.budget(), ..RunBounds::default() },
         }
     });
-    let custom = section.section("custom_agents").about("Custom kinds.");
+    let custom = section.section("custom_agents").about("Custom sub-agents.");
     let own = custom.present().filter_map(|entry| {
         own(&custom.section_named(&entry.key, "researcher").about(KIND), &entry.key, models, tokens)
     });
@@ -91,7 +89,7 @@ pub(super) fn subagents(top: &Section<'_>, models: &[ModelConfig], summaries: bo
             Some(kind) => alter(kind, &change, models, tokens),
             None => {
                 change.ignore_rest();
-                change.warn_here("there is no such sub-agent", "define it under `subagents.custom_agents`");
+                change.warn_here("unknown sub-agent", "define it under `subagents.custom_agents`");
             }
         }
     }
@@ -106,7 +104,7 @@ impl<'r> Section<'r> {
     }
 }
 
-/// Reads a kind of the operator's.
+/// Reads a kind defined by the operator.
 fn own(
     section: &Section<'_>,
     name: &str,
@@ -116,15 +114,15 @@ fn own(
     settings! { section =>
         /// Purpose of the sub-agent; the agent chooses by it.
         about as "description" = text().eg("finds out things on the web")
-            .required("say what it is good for: the agent chooses by that");
+            .required("describe its purpose: the agent chooses by the description");
         /// System prompt: its role and its way of working.
         system as "system_prompt" = text().eg("You find out things, and say where you found them.")
-            .required("say who it is and how it works");
+            .required("describe its role and its way of working");
         /// Tools of the sub-agent.
-        tools = names().eg("[web_search, web_fetch]").optional("all of the agent's");
+        tools = names().eg("[web_search, web_fetch]").optional("all that the agent has");
         /// Tools removed from the sub-agent, besides task, ask_clarification, present_files and write_todos, which are always
         /// removed.
-        without as "disallowed_tools" = names().or_told(Vec::new(), "none");
+        without as "disallowed_tools" = names().or_described(Vec::new(), "none");
         /// Maximum duration of a task, in seconds.
         time as "timeout_seconds" = seconds(1.0).or(TIME);
         /// Maximum number of model calls of a task.
@@ -147,9 +145,9 @@ fn alter(kind: &mut Subagent, section: &Section<'_>, models: &[ModelConfig], tok
     }
     settings! { section =>
         /// Maximum duration of a task, in seconds.
-        time as "timeout_seconds" = seconds(1.0).eg("1800").optional("as above");
+        time as "timeout_seconds" = seconds(1.0).eg("1800").optional("the common limit");
         /// Maximum number of model calls of a task.
-        steps as "max_turns" = turns().eg("60").optional("as above");
+        steps as "max_turns" = turns().eg("60").optional("the common limit");
     }
     kind.skills = skills(section).or_else(|| kind.skills.take());
     kind.bounds.time = time.unwrap_or(kind.bounds.time);
@@ -157,16 +155,16 @@ fn alter(kind: &mut Subagent, section: &Section<'_>, models: &[ModelConfig], tok
     kind.model = model(section, models).or_else(|| kind.model.take());
 }
 
-/// Reads the skills of a kind: an empty list is none, and no list is all of the agent's.
+/// Reads the skills of a kind. An empty list means none, and no list means all of the agent's.
 fn skills(section: &Section<'_>) -> Option<Vec<String>> {
     settings! { section =>
         /// Skills listed in its prompt, among those of the agent; an empty list is none.
-        skills = names().eg("[]").optional("all of the agent's");
+        skills = names().eg("[]").optional("all that the agent has");
     }
     for name in skills.iter().flatten().filter(|name| !is_skill_name(name)) {
         let help =
-            "write each skill's own name, of small letters, digits and hyphens; `pudu skill list` tells them";
-        section.refuse("skills", format!("no skill can be called \"{name}\""), help);
+            "write each skill's name in lower-case letters, digits and hyphens; `pudu skill list` lists them";
+        section.refuse("skills", format!("\"{name}\" is not a valid skill name"), help);
     }
     skills
 }
@@ -179,7 +177,7 @@ fn model(section: &Section<'_>, models: &[ModelConfig]) -> Option<String> {
     model.filter(|model| model != INHERIT).and_then(|_| section.model("model", models).foreign())
 }
 
-/// Refuses names that no kind can have, or that another one has.
+/// Refuses invalid names, and names that another kind has.
 fn check_names(custom: &Section<'_>) {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let mut taken: BTreeMap<String, String> =
@@ -189,16 +187,16 @@ fn check_names(custom: &Section<'_>) {
         let section = custom.section_named(name, "researcher");
         if name.is_empty() || name.len() > MAX_NAME_CHARS || !name.chars().all(plain) {
             let help = format!("write up to {MAX_NAME_CHARS} letters, digits, _ and -");
-            section.refuse_here(format!("no sub-agent can be called \"{name}\""), help);
+            section.refuse_here(format!("\"{name}\" is not a valid sub-agent name"), help);
         } else if let Some(other) = taken.insert(folded(name), name.clone()) {
-            let what = format!("there is a sub-agent \"{other}\" already");
-            let help = "give it another name, or change that one under `subagents.agents`";
+            let what = format!("the sub-agent \"{other}\" already exists");
+            let help = "rename it, or change the existing one in `subagents.agents`";
             section.refuse_here(what, help);
         }
     }
 }
 
-/// Returns a name as a model may confuse it with others.
+/// Returns the form of a name that is equal for names that a model may confuse.
 fn folded(name: &str) -> String {
     name.to_lowercase().replace('_', "-")
 }

@@ -1,14 +1,14 @@
-//! When a conversation is summarised, and how much remains: DeerFlow's `summarization`.
+//! Rules for summaries of conversations: DeerFlow's `summarization`.
 //!
-//! Two keys work otherwise than there, because a summary is asked with the bytes that the provider has read already:
-//! `trim_tokens_to_summarize` counts for another model alone, and there is always a trigger, the full window.
+//! There are two differences, because a summary is requested with the prompt that the provider has already cached:
+//! `trim_tokens_to_summarize` applies only to another model, and a full window always triggers a summary.
 
 use super::{model::ModelConfig, quantity::NumberUnit, raw::NodeValue, reader::Section};
-use pudu_client::harness::{ContextRules, ContextSize};
+use pudu_harness::{ContextRules, ContextSize};
 
 /// Maximum value of a size in tokens or messages.
 const MAX_SIZE: f64 = 1e8;
-/// Keys of an older DeerFlow. Skills that were read are named in each summary.
+/// Keys of older DeerFlow versions, without effect. Each summary lists the skills that were read.
 const OLDER_KEYS: &[&str] = &[
     "preserve_recent_skill_count",
     "preserve_recent_skill_tokens",
@@ -20,11 +20,11 @@ const OLDER_KEYS: &[&str] = &[
 pub struct Summarization {
     /// The rules.
     pub rules: ContextRules,
-    /// Name of the model that summarises; the run's own if none.
+    /// Name of the model that summarises; the run's own if `None`.
     pub model: Option<String>,
 }
 
-/// The ways to give a size.
+/// Units of a size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum SizeKind {
     Tokens,
@@ -38,7 +38,7 @@ const KINDS: &[(&str, SizeKind)] =
 /// Reads the rules.
 pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> Summarization {
     let section = top.section("summarization").about(
-        "Summaries of long conversations: one takes the place of the beginning when the model's window fills up.",
+        "Summaries of long conversations: a summary replaces the beginning when the model's window fills up.",
     );
     section.note_unused(OLDER_KEYS);
     let usual = ContextRules::default();
@@ -46,12 +46,12 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> Summarization {
         /// Enables summaries; without them old tool results and the beginning are omitted.
         summaries as "enabled" = flag().or(usual.summaries);
         /// Name of the model that summarizes.
-        model as "model_name" = model(models).eg("main").optional("the run's own");
+        model as "model_name" = model(models).eg("main").optional("the model of the run");
     }
     let triggers = triggers(&section);
     let keep = section
         .section("keep")
-        .about("Newest messages that stay unchanged, as far as they fill at most half of the space.");
+        .about("Newest messages that are kept unchanged, in at most half of the available space.");
     let keep = size(&keep, ["messages", "20"], ["messages", "20"]).unwrap_or(usual.keep);
     settings! { section =>
         /// Maximum number of tokens that another model reads to summarize, the newest; older ones are omitted.
@@ -65,15 +65,15 @@ pub(super) fn read(top: &Section<'_>, models: &[ModelConfig]) -> Summarization {
             .or(usual.skill_tools.iter().cloned().collect()).into_iter().collect();
     }
     if most_read.is_some() && model.is_none() {
-        let what = "this has no effect: the run's own model has read the conversation already";
-        section.warn("trim_tokens_to_summarize", what, "name another model with `model_name`, or remove it");
+        let what = "this has no effect: the run's own model already has the conversation";
+        section.warn("trim_tokens_to_summarize", what, "set another model in `model_name`, or remove it");
     }
     let rules = ContextRules { summaries, triggers, keep, most_read, prompt, skill_tools };
     check(&section, &rules);
     Summarization { rules, model }
 }
 
-/// Reads one trigger, or a list.
+/// Reads one trigger or a list of triggers.
 fn triggers(section: &Section<'_>) -> Vec<ContextSize> {
     let listed = section.entry("trigger").is_some_and(|entry| matches!(entry.node.value, NodeValue::List(_)));
     let one = |section: &Section<'_>| size(section, ["none", "none"], ["tokens", "32000"]);
@@ -81,12 +81,12 @@ fn triggers(section: &Section<'_>) -> Vec<ContextSize> {
         return section.items("trigger").iter().filter_map(one).collect();
     }
     let section = section.section("trigger").about(
-        "Size of the messages that triggers a summary before the window is full; of a list, the first size that is reached.",
+        "Size of the messages that triggers a summary before the window is full; in a list, the first size that is reached.",
     );
     one(&section).into_iter().collect()
 }
 
-/// Reads a size; `None` if the file says none.
+/// Reads a size. Returns `None` if the file has none.
 fn size(section: &Section<'_>, usual: [&str; 2], example: [&'static str; 2]) -> Option<ContextSize> {
     let ([usual_kind, usual], [example_kind, example]) = (usual, example);
     settings! { section =>
@@ -98,11 +98,11 @@ fn size(section: &Section<'_>, usual: [&str; 2], example: [&'static str; 2]) -> 
     match (kind, value) {
         (None, None) => None,
         (Some(_), None) => {
-            section.refuse_here("it says no `value`", "write both `type` and `value`");
+            section.refuse_here("`value` is missing", "write both `type` and `value`");
             None
         }
         (None, Some(_)) => {
-            section.refuse_here("it says no `type`", "write `type: tokens`, `messages` or `fraction`");
+            section.refuse_here("`type` is missing", "write `type: tokens`, `messages` or `fraction`");
             None
         }
         (Some(kind), Some(value)) => to_context_size(section, kind, value),
@@ -117,13 +117,13 @@ fn to_context_size(section: &Section<'_>, kind: SizeKind, value: f64) -> Option<
         }
         section.refuse(
             "value",
-            format!("{value} is no share of a window"),
-            "write a number above 0, up to 1",
+            format!("{value} is not a fraction of the window"),
+            "write a number above 0 and up to 1",
         );
         return None;
     }
     if value < 1.0 || value.fract() != 0.0 {
-        section.refuse("value", format!("{value} is no count"), "write a whole number, at least 1");
+        section.refuse("value", format!("{value} is not a count"), "write a whole number of at least 1");
         return None;
     }
     Some(match kind {
@@ -132,7 +132,7 @@ fn to_context_size(section: &Section<'_>, kind: SizeKind, value: f64) -> Option<
     })
 }
 
-/// Checks that less is kept than triggers a summary, where both have the same unit.
+/// Checks that the kept size is smaller than the trigger's, if both have the same unit.
 fn check(section: &Section<'_>, rules: &ContextRules) {
     let reached = |trigger: &ContextSize| match (*trigger, rules.keep) {
         (ContextSize::Tokens(most), ContextSize::Tokens(kept))
@@ -141,7 +141,7 @@ fn check(section: &Section<'_>, rules: &ContextRules) {
         _ => false,
     };
     if rules.triggers.iter().any(reached) {
-        let what = "as much stays as triggers a summary, so each would leave out next to nothing";
+        let what = "`keep` is as large as `trigger`, so a summary would free almost nothing";
         section.warn("keep", what, "make it smaller than `trigger`");
     }
 }

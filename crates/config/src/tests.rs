@@ -1,5 +1,6 @@
-//! The configuration as a whole, as an operator sees it.
+//! Tests of the whole configuration, as an operator uses it.
 
+mod acp;
 mod budgets;
 mod context;
 mod documented;
@@ -8,6 +9,7 @@ mod feishu;
 mod guardrails;
 mod model_blocks;
 mod near_misses;
+mod sections;
 mod values;
 mod web;
 
@@ -31,13 +33,13 @@ fn read<const N: usize>(text: &str, env: [(&str, &str); N]) -> Result<LoadedConf
     }
 }
 
-/// Reads a file that must be right.
+/// Reads a file that must be valid.
 fn good<const N: usize>(text: &str, env: [(&str, &str); N]) -> LoadedConfig {
     read(text, env).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Reads any file and returns the messages, without the line about an old version.
-fn said<const N: usize>(text: &str, env: [(&str, &str); N]) -> String {
+/// Reads any file, with the current version added, and returns the messages.
+fn messages<const N: usize>(text: &str, env: [(&str, &str); N]) -> String {
     let text = format!("config_version: {VERSION}\n{text}");
     match read(&text, env) {
         Ok(loaded) => loaded.report.to_string(),

@@ -1,14 +1,14 @@
-//! How threads get their titles: DeerFlow's `title`.
+//! Rules for titles of threads: DeerFlow's `title`.
 
 use super::{model::ModelConfig, reader::Section};
-use pudu_client::TitleRules;
+use pudu_agent::TitleRules;
 
 /// Rules for titles, before the model is looked up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Titles {
-    /// The rules; threads have no titles if `None`.
+    /// The rules; `None` if threads get no titles.
     pub rules: Option<TitleRules>,
-    /// Name of the model that writes them; they are the beginning of the first question if none.
+    /// Name of the model that writes titles; if `None`, a title is the beginning of the first question.
     pub model: Option<String>,
 }
 

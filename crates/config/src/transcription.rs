@@ -5,16 +5,16 @@ use secrecy::{ExposeSecret, SecretString};
 use std::time::Duration;
 use url::Url;
 
-/// A server that transcribes, in the form of OpenAI's `/audio/transcriptions`.
+/// A transcription server with OpenAI's `/audio/transcriptions` API.
 #[derive(Clone, Debug)]
 pub struct Transcription {
-    /// URL that takes a recording.
+    /// URL that accepts a recording.
     pub url: Url,
-    /// The key, where the server wants one.
+    /// The API key, if the server requires one.
     pub api_key: Option<SecretString>,
     /// Name of the model.
     pub model: String,
-    /// Language of the recordings; the server finds it out if none.
+    /// Language of the recordings; detected by the server if `None`.
     pub language: Option<String>,
     /// Maximum time for one recording.
     pub timeout: Duration,
@@ -30,7 +30,7 @@ impl PartialEq for Transcription {
 
 impl Eq for Transcription {}
 
-/// Reads the server; `None` where nothing transcribes.
+/// Reads the server. Returns `None` if there is none.
 pub(super) fn read(top: &Section<'_>) -> Option<Transcription> {
     let section = top.section("transcription").about(
         "Voice notes and videos: a server that transcribes them, with OpenAI's `/audio/transcriptions` \
@@ -39,13 +39,13 @@ pub(super) fn read(top: &Section<'_>) -> Option<Transcription> {
     settings! { section =>
         /// URL that accepts a recording; if unset, recordings are not transcribed.
         url = url().eg("https://api.openai.com/v1/audio/transcriptions")
-            .optional("none: recordings are not listened to");
+            .optional("none: recordings are not transcribed");
         /// API key of the server.
         api_key = secret().eg("$OPENAI_API_KEY").optional("none");
         /// Name of the model.
         model = text().or("whisper-1".to_owned());
         /// Language of the recordings, such as `en`; if unset, the server detects it.
-        language = text().eg("en").optional("the server finds it out");
+        language = text().eg("en").optional("detected by the server");
         /// Maximum time for one recording, in seconds.
         timeout = seconds(1.0).or(Duration::from_secs(120));
     }

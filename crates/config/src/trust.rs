@@ -1,5 +1,5 @@
-//! Trust in files by their owners. Some files name programs that are run, or open the daemon's doors: one that
-//! another user of the machine has put here, or can change, is not the operator's word.
+//! Trust in files, based on their owners. Some files name programs to run, or grant access to the daemon. Such a file
+//! is not trusted if another user of the machine owns it or can change it.
 //!
 //! Deliberately absent: files that only hold data, and read permissions.
 
@@ -11,24 +11,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The sticky bit of a folder: other writers cannot replace files that are not theirs.
+/// The sticky bit of a folder, which prevents users from replacing files of others.
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// The reason why a file is not taken.
+/// The reason why a file is not trusted.
 #[derive(Debug, thiserror::Error)]
-#[error("{} is not taken: {what}. {help}", file.display())]
+#[error("{} is not trusted: {what}. {help}", file.display())]
 pub struct Untrusted {
     /// The file.
     pub file: PathBuf,
-    /// The fault, in words.
+    /// Description of the problem.
     pub what: String,
-    /// The operator's way out.
+    /// The fix for the operator.
     pub help: String,
 }
 
-/// User and group of the process, as files know them.
+/// Effective user and group of the process.
 #[derive(Clone, Copy)]
 struct Us {
     user: u32,
@@ -38,15 +38,15 @@ struct Us {
 /// Checks that only root and the daemon's own user can change a file and every folder above it.
 ///
 /// # Errors
-/// When another user can, or the permissions cannot be read.
+/// When another user can change one, or the permissions cannot be read.
 pub fn check(file: &Path) -> Result<(), Untrusted> {
     let us = Us { user: geteuid().as_raw(), group: getegid().as_raw() };
     let unknown = |error: io::Error| Untrusted {
         file: file.to_owned(),
-        what: format!("whose it is cannot be told: {error}"),
+        what: format!("its owner cannot be determined: {error}"),
         help: "Make its folder readable".to_owned(),
     };
-    // A link's own place counts as well: a user who can change the link can point it elsewhere.
+    // The link itself is checked as well, because a user who can change it can point it elsewhere.
     let place = std::path::absolute(file).map_err(unknown)?;
     let real = place.canonicalize().map_err(unknown)?;
     for path in [&place, &real].into_iter().flat_map(|path| path.ancestors()) {
@@ -70,7 +70,7 @@ impl Us {
             let help = format!("If you have read it and trust it: chown {} {shown}", self.user);
             return Some((what, help));
         }
-        // Many systems give each user a group of his own, with the user's number; others put all into one.
+        // Many systems give each user a private group with the same id; others have one group for all users.
         let own_group = about.gid() == self.group && self.group == self.user;
         let group = mode & GROUP_WRITES != 0 && !own_group && about.gid() != 0;
         let others = mode & OTHERS_WRITE != 0;
@@ -102,13 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_the_operators_word_if_nobody_else_can_change_it() {
+    fn a_file_is_trusted_if_no_other_user_can_change_it() {
         assert_eq!(objection(|_| {}), None);
-        assert_eq!(objection(|a| mode(a.join("b/file"), 0o664)), None, "of our own group");
+        assert_eq!(objection(|a| mode(a.join("b/file"), 0o664)), None, "a group of this user");
         assert_eq!(objection(|a| mode(a.to_owned(), 0o1777)), None, "sticky");
         let said = objection(|a| mode(a.join("b/file"), 0o666)).unwrap();
-        let expected = "/a/b/file is not taken: other users may write to /a/b/file (mode 666). \
-                        If you have read it and trust it: chmod go-w /a/b/file";
+        let expected = "/a/b/file is not trusted: other users may write to /a/b/file (mode 666). If you have read it \
+                        and trust it: chmod go-w /a/b/file";
         assert_eq!(said, expected);
         assert!(objection(|a| mode(a.to_owned(), 0o777)).unwrap().contains("may write to /a (mode 777)"));
         let elsewhere = |a: &Path| {
@@ -121,19 +121,19 @@ mod tests {
         assert!(
             objection(|a| std::fs::remove_file(a.join("b/file")).unwrap())
                 .unwrap()
-                .contains("cannot be told")
+                .contains("cannot be determined")
         );
     }
 
     /// Only root can give files away.
     #[test]
-    fn what_belongs_to_another_user_is_not() {
+    fn a_file_of_another_user_is_not_trusted() {
         if !geteuid().is_root() {
             return;
         }
         let said = objection(|a| chown(a.join("b/file"), Some(12_345), None).unwrap()).unwrap();
-        let expected = "/a/b/file is not taken: /a/b/file belongs to user 12345, and pudu runs as user 0. \
-                        If you have read it and trust it: chown 0 /a/b/file";
+        let expected = "/a/b/file is not trusted: /a/b/file belongs to user 12345, and pudu runs as user 0. If you \
+                        have read it and trust it: chown 0 /a/b/file";
         assert_eq!(said, expected);
         assert!(
             objection(|a| chown(a, Some(12_345), None).unwrap())

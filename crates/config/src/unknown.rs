@@ -1,4 +1,5 @@
-//! Keys that no part of pudu asked for, the keys that were probably meant, and whether the start must stop.
+//! Reports unknown keys, which no part of pudu requested, suggests the intended ones, and decides whether startup must
+//! fail.
 
 use super::{
     problem::{Problem, Severity, join, nearest},
@@ -7,10 +8,10 @@ use super::{
 };
 use std::collections::BTreeSet;
 
-/// Start of the names of top-level keys that are the operator's own, such as a home for anchors.
+/// Prefix of top-level keys for the operator's own use, such as YAML anchors.
 const EXTENSION: &str = "x-";
 
-/// Top-level keys that people bring from other programs, and where pudu has them.
+/// Top-level keys that are common in other programs, with advice on pudu's equivalents.
 const HABITS: &[(&[&str], &str)] = &[
     (
         &[
@@ -25,7 +26,7 @@ const HABITS: &[(&[&str], &str)] = &[
             "feishu_bot",
             "dingtalk_bot",
         ],
-        "accounts are below `channels:`, each under its own name",
+        "move accounts below `channels:`, each under its own name",
     ),
     (&["lark"], "write `channels:`, and below it `feishu:` with `domain: https://open.larksuite.com`"),
     (
@@ -72,39 +73,40 @@ const HABITS: &[(&[&str], &str)] = &[
     (&["version"], "write `config_version`, or remove it"),
 ];
 
-/// Returns advice on a key that other programs have.
+/// Returns advice on a key of other programs.
 fn habit(key: &str) -> Option<&'static str> {
     let key = key.to_lowercase().replace('-', "_");
     HABITS.iter().find(|(names, _)| names.contains(&key.as_str())).map(|(_, place)| *place)
 }
 
-/// Keys that restrict access. Ignoring one that is misspelt or in the wrong place would leave an account
-/// open.
+/// Keys that restrict access. Ignoring a misspelt or misplaced one would leave a bot open.
 const CLOSING_KEYS: &[&str] =
     &["allowed_chats", "allowed_guilds", "allowed_users", "approval", "approvers", "pairing"];
 /// Sections whose keys restrict deletion, unapproved actions, sign-in or costs. A misspelt key would leave the default.
 const CLOSING_SECTIONS: &[&str] =
     &["approvals", "budgets", "guardrails", "oidc", "retention", "token_budget"];
-/// A key that more sections have is of none in particular.
+/// Maximum number of sections to suggest for a misplaced key. A key that occurs in more sections is too generic for a
+/// suggestion, unless it restricts something.
 const MAX_HOMES: usize = 3;
 
-/// Returns the closing key that a key is, or is near.
+/// Returns the restricting key that this key equals or resembles.
 fn closing(key: &str) -> Option<&'static str> {
     nearest(key, CLOSING_KEYS.iter().copied())
 }
 
-/// Returns whether an unknown key must not be ignored: it is, or probably is, one that restricts something.
+/// Returns whether an unknown key must not be ignored, because it probably restricts something.
 fn closes(key: &str, path: &str, meant: &[String]) -> bool {
     closing(key).is_some() || in_closing(path) || in_closing(key) || meant.iter().any(|key| in_closing(key))
 }
 
-/// Returns whether a path is one of a closing section's, or leads into one.
+/// Returns whether a path is or contains a restricting section.
 fn in_closing(path: &str) -> bool {
     path.split('.').any(|part| CLOSING_SECTIONS.contains(&part))
 }
 
-/// Reports the keys of the file that were not asked for. A key at the top whose meaning is clear stops the start: a bot or
-/// a model that is missing because of a letter would be looked for elsewhere.
+/// Reports the keys of the file that were not requested. An unknown top-level key with an obvious intention is an
+/// error, because it is hard to diagnose that a bot or model is missing due to a misspelling. A key that probably
+/// restricts something is an error at any level.
 pub(super) fn report(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, log: &mut Log) {
     if let NodeValue::List(items) = &node.value {
         for (index, item) in items.iter().enumerate() {
@@ -123,7 +125,7 @@ pub(super) fn report(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, lo
                 };
                 let help = match (habit, meant.as_slice()) {
                     (Some(place), _) => place.to_owned(),
-                    (None, []) => "remove it, or see docs/configuration.md for the keys there are".to_owned(),
+                    (None, []) => "remove it; docs/configuration.md lists the known keys".to_owned(),
                     (None, names) => format!("did you mean `{}`?", names.join("` or `")),
                 };
                 let is_clear = path.is_empty() && (habit.is_some() || !meant.is_empty());
@@ -131,7 +133,7 @@ pub(super) fn report(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, lo
                     true => Severity::Error,
                     false => Severity::Warning,
                 };
-                let problem = Problem::warning(entry.at, &below, "pudu does not know this key", help);
+                let problem = Problem::warning(entry.at, &below, "unknown key", help);
                 log.problems.push(Problem { severity, ..problem });
             }
             _ => report(&entry.node, &below, homes, log),
@@ -139,8 +141,8 @@ pub(super) fn report(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, lo
     }
 }
 
-/// Returns the keys that an unknown key probably means: one near it, longer ones that end with it, or the same key in a
-/// deeper section.
+/// Returns the keys that were probably meant by an unknown key: a similar one, longer ones that end with it, or the
+/// same key in a deeper section.
 fn suggestions(
     key: &str,
     path: &str,

@@ -1,5 +1,5 @@
-//! Brings an older file up to this version, as text: `config_version` is raised, and nothing else changes. Absent keys
-//! have their defaults, so nothing has to be added; the new text is read again and compared before it is shown.
+//! Upgrades an older file to this version as text: `config_version` is raised, and nothing else changes. Absent keys
+//! have their defaults, so nothing has to be added. The new text is parsed and compared before it is shown.
 
 use super::{
     VERSION,
@@ -12,7 +12,7 @@ use super::{
 pub struct Upgraded {
     /// The new text.
     pub text: String,
-    /// The version that the file had; this one's, where it does not say.
+    /// The version of the old file; the current one if it has none.
     pub from: i128,
 }
 
@@ -27,15 +27,15 @@ pub fn upgrade(text: &str) -> Result<Upgraded, Report> {
     match tree(&after) {
         Ok(read) if has_same_content(&before, &read) => Ok(Upgraded { text: after, from }),
         _ => {
-            let what = "the version cannot be raised without changing what the file says";
+            let what = "the version cannot be raised without changing the meaning of the file";
             let help = format!("write `config_version: {VERSION}` by hand");
             Err(Report::new(None, vec![Problem::error(entry.at, "config_version", what, help)]))
         }
     }
 }
 
-/// Turns lines of a file into comments, each a key of a section with its value; returns the text and the keys that it
-/// lost. A key that cannot be taken out so stays.
+/// Comments out the given keys of sections with their values. Returns the new text and the keys that were commented
+/// out. A key that cannot be commented out is kept.
 pub fn comment_out(text: &str, keys: &[(&str, &str)], why: &str) -> (String, Vec<String>) {
     let (mut text, mut lost) = (text.to_owned(), Vec::new());
     for (section, key) in keys {
@@ -60,7 +60,7 @@ pub fn comment_out(text: &str, keys: &[(&str, &str)], why: &str) -> (String, Vec
     (text, lost)
 }
 
-/// Compares two files, but for a key of a section.
+/// Returns whether two files differ only in a removed key of a section.
 fn is_less(before: &Node, after: &Node, section: &str, key: &str) -> bool {
     let said = |node: &Node| -> Vec<(String, String)> {
         let entries = node.entries().iter().flat_map(|entry| match entry.key == *section {
@@ -88,7 +88,7 @@ fn version(root: &Node) -> Option<(&MappingEntry, i128)> {
     }
 }
 
-/// Writes the new version in the place of the old one.
+/// Replaces the version in the text.
 fn with_new_version(text: &str, entry: &MappingEntry, from: i128) -> String {
     let old = from.to_string();
     let replace = |(number, line): (u64, &str)| {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_raised_and_nothing_else_moves() {
+    fn the_version_is_raised_and_nothing_else_changes() {
         check(
             "# mine\nconfig_version: 3 # old\nlog_level: debug\n",
             "# mine\nconfig_version: 34 # old\nlog_level: debug\n",
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_current_newer_or_does_not_say_is_left_as_it_is() {
+    fn a_current_or_newer_file_or_one_without_a_version_is_unchanged() {
         for text in ["log_level: debug\n", "config_version: 34\n", "config_version: 35\n", "", "# nothing\n"]
         {
             check(text, text);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_taken_out_as_a_comment_where_that_changes_nothing_else() {
+    fn a_key_is_commented_out_if_nothing_else_changes() {
         let check = |old: &str, new: &str, lost: &[&str]| {
             let keys = [("database", "sqlite_dir"), ("skills", "path")];
             assert_eq!(
@@ -171,13 +171,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_is_refused() {
+    fn an_invalid_file_is_refused() {
         assert!(upgrade("a: [\n").unwrap_err().has_errors());
     }
 
     proptest! {
         #[test]
-        fn no_value_changes_and_the_second_time_nothing_does(version in 0..40_u32, text in "([a-z]{1,4}: [0-9a-z]{1,4}\n){0,4}") {
+        fn no_value_changes_and_a_second_upgrade_changes_nothing(version in 0..40_u32, text in "([a-z]{1,4}: [0-9a-z]{1,4}\n){0,4}") {
             let old = format!("config_version: {version}\n{text}");
             if let Ok(new) = upgrade(&old) {
                 prop_assert!(has_same_content(&tree(&old).unwrap(), &tree(&new.text).unwrap()));

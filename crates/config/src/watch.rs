@@ -1,10 +1,10 @@
-//! Picks up an edited configuration.
+//! Applies an edited configuration.
 //!
-//! Asked for each message and twice a second, it looks at the file from outside (time of change, size, inode). An
-//! edit counts after two equal looks, because an editor may be in the midst of writing: half a file may lack the
-//! line that says who may speak. A file that cannot be used, that was emptied, that lost all its accounts or that
-//! opens one to the world without saying so leaves the last good configuration in force and is reported once. What
-//! has changed and needs a restart is named and stays as it was.
+//! For each message and twice a second, the watcher checks the file's metadata (modification time, size, inode). An
+//! edit is applied after two equal checks, because an editor may still be writing: half a file may lack the list of
+//! allowed users. If a file is unusable, was emptied, lost all its bots, or opens one to everyone without an explicit
+//! list, the last good configuration stays in effect, and the problem is reported once. Changed settings that need a
+//! restart are reported and not applied.
 
 use super::{
     Allow, CLOSING, Config, ConfigError, HotConfig, LoadedConfig, Report, Start, load_file,
@@ -17,15 +17,15 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// Minimum interval between two checks that must be equal.
+/// Minimum interval between the two checks that must be equal.
 const SETTLING: Duration = Duration::from_millis(500);
 
-/// Holds the configuration that is in force.
+/// Holds the configuration in effect.
 #[derive(Debug)]
 pub struct Watcher {
     start: Start,
     file: PathBuf,
-    /// The keys as they were when the daemon was built.
+    /// The keys that the daemon was built with.
     built: IndexMap<String, Key>,
     state: Mutex<WatchState>,
 }
@@ -33,53 +33,53 @@ pub struct Watcher {
 #[derive(Debug)]
 struct WatchState {
     seen: Option<ConfigStamp>,
-    /// A file that was not there before, and since when.
+    /// A changed fingerprint of the file, and when it was first seen.
     settling: Option<(Option<ConfigStamp>, Instant)>,
-    /// Whether the file in force says anything.
-    says: bool,
+    /// Whether the file in effect has any settings.
+    has_entries: bool,
     hot: Arc<HotConfig>,
     restart: Vec<String>,
 }
 
-/// Fingerprint of a file, to notice changes.
+/// Fingerprint of a file, to detect changes.
 pub(super) type ConfigStamp = (SystemTime, u64, u64);
 
 /// Result of reading an edited file.
 #[derive(Debug)]
 pub enum ConfigNews {
-    /// The new configuration is in force.
+    /// The new configuration is in effect.
     Changed {
-        /// Keys that have another value now and need a restart to be in force.
+        /// Changed keys that need a restart to take effect.
         restart: Vec<String>,
         /// Warnings and notes about the file.
         report: Report,
     },
-    /// The new configuration is unusable; the one before stays in force.
+    /// The new configuration is unusable. The previous one stays in effect.
     Broken(ConfigError),
 }
 
 impl Watcher {
-    /// Watches the file that was loaded, or the place where one would be looked for first. An edit since it
-    /// was read is seen.
+    /// Watches the loaded file, or the first path at which one would be searched for. An edit since it was loaded is
+    /// detected.
     pub fn new(start: Start, loaded: &LoadedConfig) -> Self {
         let file = loaded.report.file.clone().unwrap_or_else(|| start.dir.join("config.yaml"));
         let Config { hot, .. } = &loaded.config;
-        let (says, hot) = (loaded.says, Arc::clone(hot));
-        let state = WatchState { seen: loaded.stamp, settling: None, says, hot, restart: Vec::new() };
+        let (has_entries, hot) = (loaded.has_entries, Arc::clone(hot));
+        let state = WatchState { seen: loaded.stamp, settling: None, has_entries, hot, restart: Vec::new() };
         Self { start, file, built: loaded.keys.clone(), state: Mutex::new(state) }
     }
 
-    /// Returns the folder and the environment of the daemon's start.
+    /// Returns the facts known at the daemon's start.
     pub fn start(&self) -> &Start {
         &self.start
     }
 
-    /// Returns the configuration in force, after checking the file; logs the changes.
+    /// Checks the file, logs changes, and returns the configuration in effect.
     pub fn current(&self) -> Arc<HotConfig> {
         match self.poll(Instant::now()) {
             None => {}
             Some(ConfigNews::Broken(error)) => {
-                tracing::error!("refused edited configuration, the one before stays in force:\n{error}");
+                tracing::error!("refused edited configuration, the previous one stays in effect:\n{error}");
             }
             Some(ConfigNews::Changed { restart, report }) => {
                 tracing::info!(file = %self.file.display(), "applied edited configuration");
@@ -88,14 +88,14 @@ impl Watcher {
                 }
                 report.lines().for_each(|(_, line)| tracing::warn!("{line}"));
                 if !restart.is_empty() {
-                    tracing::warn!("ignored until a restart: {}", restart.join(", "));
+                    tracing::warn!("takes effect after a restart: {}", restart.join(", "));
                 }
             }
         }
         Arc::clone(&self.state().hot)
     }
 
-    /// Checks the file; returns each change once.
+    /// Checks the file. Returns each change once.
     pub fn poll(&self, now: Instant) -> Option<ConfigNews> {
         let mut state = self.state();
         let found = stamp(&self.file);
@@ -114,7 +114,7 @@ impl Watcher {
                 return None;
             }
         }
-        // Whose it is counts as at the start.
+        // Checks the owner of the file, as at the start.
         let loaded = self.start.file().and_then(|_| load_file(&self.start, Some(&self.file)));
         if stamp(&self.file) != found {
             state.settling = None;
@@ -128,7 +128,7 @@ impl Watcher {
                 if let Some(account) = state.opened(&loaded) {
                     return Some(ConfigNews::Broken(ConfigError::Opened { account }));
                 }
-                state.says = loaded.says;
+                state.has_entries = loaded.has_entries;
                 let restart = self.needs_restart(&loaded.keys);
                 let news = restart.iter().filter(|key| !state.restart.contains(key)).cloned().collect();
                 state.restart = restart;
@@ -139,7 +139,7 @@ impl Watcher {
         }
     }
 
-    /// Compares with the keys that the daemon was built from: a removed key, or a new account's key, counts, too.
+    /// Compares with the keys that the daemon was built with. Removed keys and keys of new bots also count.
     fn needs_restart(&self, keys: &IndexMap<String, Key>) -> Vec<String> {
         let differs = |path: &&String| {
             let (old, new) = (self.built.get(*path), keys.get(*path));
@@ -156,18 +156,17 @@ impl Watcher {
 }
 
 impl WatchState {
-    /// Returns whether a file lost all its settings, or all its accounts: an unwanted account is switched off
-    /// instead.
+    /// Returns whether a file lost all its settings or all its bots. To disable a bot, operators switch it off instead.
     fn loses_all(&self, new: &LoadedConfig) -> bool {
         let switched_off =
             || new.keys.keys().any(|key| key.starts_with("channels.") && key.ends_with(".enabled"));
         let hot = &new.config.hot;
-        (self.says && !new.says)
+        (self.has_entries && !new.has_entries)
             || (!self.hot.accounts.is_empty() && hot.accounts.is_empty() && !switched_off())
     }
 
-    /// Returns an account that becomes open to everyone without a list that says so: each list that
-    /// restricted the account has to be written, or either of the two if none did.
+    /// Returns a bot that would become open to everyone without an explicit list. Each list that restricted the bot
+    /// must be present, or one of the two if neither did.
     fn opened(&self, new: &LoadedConfig) -> Option<String> {
         let before = self.hot.open_to_the_world();
         let unsaid = |name: &&str| {
@@ -198,7 +197,7 @@ mod tests {
     use super::*;
     use std::{cell::Cell, fs};
 
-    /// A folder with a config file whose time of change is set by hand, as two edits may fall into one tick.
+    /// A folder with a config file whose modification time is set by hand, because two edits may fall into one tick.
     struct ConfigFolder {
         dir: tempfile::TempDir,
         edits: u64,
@@ -228,20 +227,20 @@ mod tests {
         }
     }
 
-    /// A watcher with a clock of its own.
+    /// A watcher with its own clock.
     struct Watched {
         watcher: Watcher,
         now: Cell<Instant>,
     }
 
     impl Watched {
-        /// Looks a while after the last look.
+        /// Polls some time after the last poll.
         fn look_after(&self, time: Duration) -> Option<ConfigNews> {
             self.now.set(self.now.get() + time);
             self.watcher.poll(self.now.get())
         }
 
-        /// Looks as often as an edit needs.
+        /// Polls as often as an edit needs.
         fn poll_twice(&self) -> Option<ConfigNews> {
             self.look_after(SETTLING).or_else(|| self.look_after(SETTLING))
         }
@@ -252,7 +251,7 @@ mod tests {
         }
     }
 
-    /// Writes news as words, the folder's name taken out.
+    /// Describes news in words, without the folder's name.
     fn describe_news(news: Option<ConfigNews>) -> String {
         match news {
             None => "nothing".to_owned(),
@@ -266,16 +265,16 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_counts_after_two_equal_looks() {
+    fn an_edit_is_applied_after_two_equal_checks() {
         let mut folder = ConfigFolder::new();
         folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
         let watched = folder.watch();
         let users = || watched.watcher.state().hot.policies["telegram"].allowed_users.clone();
         let only = users();
         folder.write("channels: {telegram: {bot_token: one}}\n");
-        assert_eq!(describe_news(watched.look_after(SETTLING)), "nothing", "it may be half of a file");
+        assert_eq!(describe_news(watched.look_after(SETTLING)), "nothing", "the file may be incomplete");
         folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n# whole\n");
-        assert_eq!(describe_news(watched.look_after(SETTLING)), "nothing", "it is another one");
+        assert_eq!(describe_news(watched.look_after(SETTLING)), "nothing", "the file changed again");
         assert_eq!(
             describe_news(watched.look_after(SETTLING - Duration::from_millis(1))),
             "nothing",
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_lost_all_its_accounts_is_a_mistake_and_one_that_switches_them_off_is_not() {
+    fn losing_all_accounts_is_a_mistake_and_disabling_them_is_not() {
         let one = "channels: {telegram: {bot_token: one}}\n";
         let check = |edit: &str, expected: &str, accounts: usize| {
             let mut folder = ConfigFolder::new();
@@ -318,18 +317,18 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_that_opens_an_account_to_the_world_says_so_or_is_refused() {
+    fn an_edit_that_opens_an_account_needs_an_explicit_list() {
         let check = |edit: &str, expected: &str| {
             let mut folder = ConfigFolder::new();
             folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
             let watched = folder.watch();
             folder.write(&format!("channels: {{telegram: {{bot_token: one{edit}}}}}\n"));
-            let told = describe_news(watched.poll_twice());
-            assert!(told.starts_with(expected), "{edit:?}: {told}");
+            let description = describe_news(watched.poll_twice());
+            assert!(description.starts_with(expected), "{edit:?}: {description}");
             let open = !watched.current().open_to_the_world().is_empty();
             assert_eq!(open, edit.contains("allowed_users: []"), "{edit:?}");
         };
-        let refused = "broken: the edit would open `channels.telegram` to everyone: name who";
+        let refused = "broken: the edit would open `channels.telegram` to everyone: list its users";
         check("", refused);
         check(", allowed_users:", refused);
         check(", allowed_users: []", "changed, restart: [], 0 problems");
@@ -337,7 +336,7 @@ mod tests {
         check(", allowed_users: [], allowed_chats: []", "changed, restart: [], 0 problems");
         check(", allowed_chats: [-5]", "changed, restart: [], 0 problems");
         check(", pairing: true", "changed, restart: [], 0 problems");
-        // No additional person is let in: the account was open before.
+        // No additional user is admitted: the bot was already open to everyone.
         let mut folder = ConfigFolder::new();
         folder.write("channels: {telegram: {bot_token: one}}\n");
         let watched = folder.watch();
@@ -346,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_is_picked_up_once() {
+    fn an_edit_is_applied_once() {
         let mut folder = ConfigFolder::new();
         folder.write("uploads: {max_files: 1}\n");
         let watcher = folder.watch();
@@ -363,12 +362,13 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_edit_is_told_once_and_the_one_before_stays() {
+    fn a_broken_edit_is_reported_once_and_the_previous_one_stays() {
         let mut folder = ConfigFolder::new();
         folder.write("uploads: {max_files: 1}\n");
         let watcher = folder.watch();
         folder.write("uploads: {max_files: many}\n");
-        let expected = "broken: config.yaml:2:22: error: uploads.max_files: found \"many\", expected whole number, 0 to 1000";
+        let expected = "broken: config.yaml:2:22: error: uploads.max_files: found \"many\", expected a whole number \
+                        from 0 to 1000";
         assert_eq!(
             (describe_news(watcher.poll_twice()).as_str(), describe_news(watcher.poll_twice()).as_str()),
             (expected, "nothing")
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_restart_is_named_once() {
+    fn a_setting_that_needs_a_restart_is_reported_once() {
         let mut folder = ConfigFolder::new();
         folder.write("channels: {telegram: {bot_token: one, allowed_users: []}}\n");
         let watcher = folder.watch();
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(
             describe_news(watcher.poll_twice()),
             "changed, restart: [], 0 problems",
-            "a default that is written out is the same"
+            "an explicit default changes nothing"
         );
         folder.write(
             "database: {backend: memory}\nchannels: {telegram: {bot_token: two, allowed_users: []}}\n",
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_connects_anew_only_for_what_its_connection_is_made_of() {
+    fn an_account_reconnects_only_for_its_connection_settings() {
         let prints = |two: &str| {
             let mut folder = ConfigFolder::new();
             folder.write(&format!(
@@ -421,7 +421,7 @@ mod tests {
         };
         let before = prints("");
         assert_eq!(prints(", allowed_users: [7], follow_ups: steer"), before);
-        assert_eq!(prints(", require_mention: true"), before, "a default that is written out is the same");
+        assert_eq!(prints(", require_mention: true"), before, "an explicit default changes nothing");
         for edit in ["c", ", require_mention: false", ", api_url: 'http://127.0.0.1:1'"] {
             let after = prints(edit);
             assert!(after[0] == before[0] && after[1] != before[1], "{edit}");
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_appears_is_picked_up() {
+    fn a_file_that_appears_is_applied() {
         let mut folder = ConfigFolder::new();
         let watcher = folder.watch();
         assert_eq!(watcher.current().uploads.max_files, 10);

@@ -1,12 +1,12 @@
-//! The web tools: the providers of search and fetch, and the hosts that may be reached.
+//! Web tools: the providers of search and fetch, and the hosts that may be fetched.
 
 use super::{env::Env, raw::NodeValue, reader::Section};
-pub(crate) use pudu_client::tools::web::{Provider, Safe as SafeSearch, WebCapability as WebKind};
+pub(crate) use pudu_tools::web::{Provider, Safe as SafeSearch, WebCapability as WebKind};
 use secrecy::SecretString;
 use std::{net::IpAddr, time::Duration};
 use url::Url;
 
-/// A tool of the web.
+/// A web tool.
 #[derive(Clone, Debug)]
 pub struct WebConfig {
     /// The kind of tool.
@@ -15,21 +15,21 @@ pub struct WebConfig {
     pub provider: Provider,
     /// Base URL of the provider, if not its usual one.
     pub base_url: Option<Url>,
-    /// The key.
+    /// The API key.
     pub api_key: Option<SecretString>,
-    /// How many results a search returns at most.
+    /// Maximum number of results of a search.
     pub max_results: usize,
-    /// How many characters of a page, or of a result's snippet, are shown at once.
+    /// Maximum length of a page, or of a result's snippet, that is shown at once, in characters.
     pub max_chars: usize,
-    /// How long one request may take.
+    /// Timeout of one request.
     pub timeout: Duration,
     /// Region of the results.
     pub region: Option<String>,
-    /// How strictly a search filters content that is not safe for everyone.
+    /// Level of safe search.
     pub safesearch: SafeSearch,
 }
 
-/// Other names of keys, as DeerFlow's tools have them.
+/// Other names of keys, from DeerFlow's tools.
 const ALIASES: &[(&str, &str)] = &[
     ("api_url", "base_url"),
     ("timeout_s", "timeout"),
@@ -69,7 +69,7 @@ fn variable(provider: Provider) -> Option<(&'static str, bool)> {
 }
 
 impl WebConfig {
-    /// The tool with its defaults.
+    /// Returns the tool with its defaults.
     pub(super) fn plain(kind: WebKind, provider: Provider) -> Self {
         Self {
             kind,
@@ -77,7 +77,7 @@ impl WebConfig {
             base_url: None,
             api_key: None,
             max_results: 5,
-            // Of a page, as in DeerFlow, or of a result's snippet.
+            // The length of a page, as in DeerFlow, or of a result's snippet.
             max_chars: if kind == WebKind::Fetch { 4_096 } else { 1_000 },
             timeout: Duration::from_secs(30),
             region: None,
@@ -86,7 +86,7 @@ impl WebConfig {
     }
 }
 
-/// Reads how a tool of the web is set up.
+/// Reads the settings of a web tool.
 pub(super) fn read(section: &Section<'_>, kind: WebKind, provider: Provider, env: &Env) -> WebConfig {
     let section = &section.clone().also(ALIASES);
     section.note_unused(UNSUPPORTED_KEYS);
@@ -97,11 +97,11 @@ pub(super) fn read(section: &Section<'_>, kind: WebKind, provider: Provider, env
         /// For web tools: maximum number of results of a search.
         max_results = number(1..=100).or(web.max_results);
         /// For web tools: maximum length of a page, or of a result's snippet, that the model reads at once, in characters.
-        max_chars = number(1..=1_000_000).eg("4096").or_told(web.max_chars, "4096 of a page, 1000 of a snippet");
+        max_chars = number(1..=1_000_000).eg("4096").or_described(web.max_chars, "4096 for a page, 1000 for a snippet");
         /// For web tools: maximum duration of one request, in seconds.
         timeout = seconds(1.0).or(web.timeout);
         /// Region for DuckDuckGo, such as de-de; country for Brave, such as DE.
-        region = text().eg("wt-wt").optional("everywhere");
+        region = text().eg("wt-wt").optional("worldwide");
         /// Safe search of DuckDuckGo, SearXNG and Brave: on, moderate or off.
         safesearch = choice(SAFE).or(web.safesearch);
     }
@@ -109,30 +109,30 @@ pub(super) fn read(section: &Section<'_>, kind: WebKind, provider: Provider, env
     WebConfig { base_url, max_results, max_chars, timeout, region, safesearch, ..web }
 }
 
-/// Returns the key. If none is written, it is read from the variable that the provider's own clients use. A server that
-/// the operator runs at another address may need none.
+/// Returns the API key. If none is configured, reads the variable that the provider's own clients use. A self-hosted
+/// server may need none.
 fn api_key(section: &Section<'_>, provider: Provider, elsewhere: bool, env: &Env) -> Option<SecretString> {
     let about =
         "For web tools: API key; without it pudu reads the provider's own variable, such as TAVILY_API_KEY.";
     let setting = section.secret("api_key").about(about).eg("$TAVILY_API_KEY");
     let spoilt = setting.spoilt;
-    let written = setting.optional("the provider's variable");
+    let written = setting.optional("the provider's environment variable");
     let (name, needed) = variable(provider)?;
     let key = written.or_else(|| env.first(&[name]).map(|(_, key)| SecretString::from(key)));
     if key.is_none() && needed && !elsewhere && !spoilt {
-        let help = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
-        section.refuse("api_key", format!("no key is written, and {name} is not set"), help);
+        let help = format!("set {name}, or write `api_key: $NAME` with another variable");
+        section.refuse("api_key", format!("there is no `api_key`, and {name} is not set"), help);
     }
     key
 }
 
-/// Reads the hosts that may be reached though they are not the open internet.
+/// Reads the hosts outside the public internet that may be fetched.
 pub(super) fn allowed(top: &Section<'_>) -> Vec<String> {
     let section = top.section("web").about("Web access of the agent.");
     settings! { section =>
         /// Names, addresses and networks outside the open internet that may be fetched, such as wiki.internal, .corp or
         /// 10.1.0.0/16.
-        allowed_hosts = list("names, addresses or networks", host).or_told(Vec::new(), "none");
+        allowed_hosts = list("names, addresses or networks", host).or_described(Vec::new(), "none");
     }
     allowed_hosts
 }
@@ -144,12 +144,12 @@ fn host(value: &NodeValue) -> Result<String, String> {
         let widest = match address.parse::<IpAddr>() {
             Ok(IpAddr::V4(_)) => 32,
             Ok(IpAddr::V6(_)) => 128,
-            Err(_) => return Err("write only the host's name, without https:// and path".to_owned()),
+            Err(_) => return Err("write only the host name, without https:// and path".to_owned()),
         };
         return match prefix.parse::<u8>() {
-            Ok(0) => Err("this lets everything through; name the networks that are meant".to_owned()),
+            Ok(0) => Err("this allows everything; list the allowed networks instead".to_owned()),
             Ok(prefix) if prefix <= widest => Ok(text),
-            _ => Err(format!("the number behind the slash is 1 to {widest}")),
+            _ => Err(format!("the number after the slash must be from 1 to {widest}")),
         };
     }
     let name = text.trim_start_matches('*').trim_start_matches('.');
@@ -159,8 +159,7 @@ fn host(value: &NodeValue) -> Result<String, String> {
     match plain || text.parse::<IpAddr>().is_ok() {
         true => Ok(text),
         false => {
-            Err("write a name, an address, or a network such as 10.1.0.0/16; ports are not looked at"
-                .to_owned())
+            Err("write a name, an address, or a network such as 10.1.0.0/16; ports are ignored".to_owned())
         }
     }
 }

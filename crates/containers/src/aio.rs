@@ -1,8 +1,8 @@
-//! Client for the HTTP API of the all-in-one sandbox image, which may run on an engine of this machine, behind a
-//! provisioner or in a cluster. Commands and files both use the API; if the thread's folder is shared with this
-//! machine, a [`Pair`](crate::Pair) reads the files from there.
+//! Client for the HTTP API of the all-in-one sandbox image, which may run on an engine on this machine, behind a
+//! provisioner or in a cluster. The API serves both commands and files. If the thread's folder is shared with this
+//! machine, a [`Pair`](crate::Pair) accesses the files there instead.
 //!
-//! Deliberately absent: creating the container, and the parts of the API for other purposes (browser, notebooks,
+//! Deliberately absent: creation of the container, and the parts of the API for other purposes (browser, notebooks,
 //! desktop).
 
 mod exec;
@@ -24,12 +24,12 @@ use wire::AioResponse;
 
 /// Maximum size of an API response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
-/// Timeout to connect.
-const CONNECT: Duration = Duration::from_secs(5);
+/// Timeout for connecting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout of a call that does not wait for a command.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// Interval between readiness checks while a container starts.
-const ASK: Duration = Duration::from_millis(250);
+/// Interval between readiness checks while a container is starting.
+const READY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A container that serves the API.
 #[derive(Clone)]
@@ -45,39 +45,38 @@ struct Inner {
 }
 
 impl Aio {
-    /// Creates a client for the API at this address. The mounts define which paths the agent sees and which are
-    /// read-only; their location on this machine is irrelevant. Cleanup after abandoned calls runs in `tasks`, and the
-    /// caller waits for it at shutdown.
+    /// Creates a client for the API at this base URL. The mounts define which paths the agent sees and which
+    /// are read-only; their locations on this machine do not matter. Cleanup after abandoned calls runs in `tasks`, for
+    /// which the caller should wait at shutdown.
     ///
     /// # Errors
-    /// When the address is invalid.
+    /// When the URL is invalid, or the HTTP client cannot be created.
     pub fn new(base: &str, mounts: Vec<Mount>, tasks: TaskTracker) -> Result<Self, SandboxError> {
         Self::with_environment(base, mounts, Vec::new(), tasks)
     }
 
-    /// Like [`Aio::new`], for a container that was created without the commands' environment: it is sent with each
-    /// command.
+    /// Like [`Aio::new`], for a container that was created without the commands' environment, which is sent with each
+    /// command instead.
     ///
     /// # Errors
-    /// When the address is invalid.
+    /// When the URL is invalid, or the HTTP client cannot be created.
     pub fn with_environment(
         base: &str,
         mounts: Vec<Mount>,
         environment: Vec<(String, String)>,
         tasks: TaskTracker,
     ) -> Result<Self, SandboxError> {
-        let refused =
-            |error: String| SandboxError::Refused(format!("the sandbox's address is no URL: {error}"));
+        let refused = |error: String| SandboxError::Refused(format!("invalid URL of the sandbox: {error}"));
         let base = Url::parse(base).map_err(|error| refused(error.to_string()))?;
         if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() {
-            return Err(refused(format!("{} is not http or https", base.scheme())));
+            return Err(refused(format!("the scheme `{}` is not http or https", base.scheme())));
         }
         Ok(Self(Arc::new(Inner { base, http: client()?, mounts, environment, tasks })))
     }
 
     /// Returns whether the API responds.
     pub async fn ready(&self) -> bool {
-        let asked = self.0.http.get(self.url("/v1/sandbox")).timeout(CONNECT).send().await;
+        let asked = self.0.http.get(self.url("/v1/sandbox")).timeout(CONNECT_TIMEOUT).send().await;
         asked.is_ok_and(|answer| answer.status() == StatusCode::OK)
     }
 
@@ -85,16 +84,16 @@ impl Aio {
     pub async fn wait(&self, patience: Duration) -> bool {
         let asking = async {
             while !self.ready().await {
-                tokio::time::sleep(ASK).await;
+                tokio::time::sleep(READY_INTERVAL).await;
             }
         };
         tokio::time::timeout(patience, asking).await.is_ok()
     }
 
-    /// Creates the thread's folders if they are missing: commands need their workspace to start.
+    /// Creates the thread's folders if they are missing, because commands start in the workspace.
     ///
     /// # Errors
-    /// When they cannot be created.
+    /// When the folders cannot be created.
     pub async fn create_folders(&self) -> Result<(), SandboxError> {
         let folders = THREAD_FOLDERS.map(|folder| format!("{ROOT}/{folder}")).join(" ");
         let command = ShellCommand::new(format!("mkdir -p {folders}"), CALL_TIMEOUT);
@@ -102,7 +101,7 @@ impl Aio {
         match done.code {
             Some(0) => Ok(()),
             _ => Err(SandboxError::Refused(format!(
-                "the thread's folders cannot be made in its sandbox ({}): let what is mounted there be writable",
+                "cannot create the thread's folders in its sandbox: {}; make the mounted folders writable",
                 done.stderr.trim()
             ))),
         }
@@ -114,8 +113,8 @@ impl Aio {
         url
     }
 
-    /// Calls the API and returns the response's data. The HTTP status reports whether the request was valid, the
-    /// envelope whether it succeeded.
+    /// Calls the API and returns the data in the response. The HTTP status reports whether the request was valid, and
+    /// the envelope whether it succeeded.
     async fn call<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -141,38 +140,41 @@ fn client() -> Result<Client, SandboxError> {
     pudu_net::install_crypto();
     let builder = Client::builder()
         .no_proxy()
-        .connect_timeout(CONNECT)
+        .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .redirect(reqwest::redirect::Policy::none());
-    builder.build().map_err(|error| SandboxError::Refused(format!("no HTTP client can be made: {error}")))
+    builder.build().map_err(|error| SandboxError::Refused(format!("cannot create an HTTP client: {error}")))
 }
 
 /// Reads a response to its end, up to the size limit.
 async fn all(answer: Response) -> Result<Vec<u8>, SandboxError> {
     let too_large = |_| {
-        let text = format!("the sandbox answered with more than {} MiB at once", MAX_RESPONSE_BYTES >> 20);
+        let text = format!("the response of the sandbox is larger than {} MiB", MAX_RESPONSE_BYTES >> 20);
         SandboxError::Refused(text)
     };
     read_body(answer, MAX_RESPONSE_BYTES, api_gone, too_large).await
 }
 
 fn api_gone(error: reqwest::Error) -> SandboxError {
-    // The address is of no use to the reader.
+    // The URL would not help the reader.
     let why = match error.is_timeout() {
-        true => "it took too long".to_owned(),
+        true => "the request timed out".to_owned(),
         false => crate::root(&error.without_url()),
     };
-    SandboxError::Refused(format!("the sandbox does not answer ({why}); try again"))
+    SandboxError::Refused(format!("the sandbox does not respond ({why}); try again"))
 }
 
 /// Returns the error for a request that the API refused. The model sees it.
 fn refused(path: &str, status: StatusCode, message: &str) -> SandboxError {
     if status == StatusCode::NOT_FOUND && message.is_empty() {
-        let text = format!("the sandbox's image has no {path}: the operator has to take a newer image");
+        let text = format!(
+            "the sandbox's image does not support {path}; the operator has to install a newer \
+                            image"
+        );
         return SandboxError::Refused(text);
     }
     let message: String = message.chars().take(500).collect();
-    SandboxError::Refused(format!("the sandbox refused ({}): {message}", status.as_u16()))
+    SandboxError::Refused(format!("the sandbox refused the request ({}): {message}", status.as_u16()))
 }
 
 impl Runner for Aio {

@@ -1,8 +1,8 @@
-//! A sandbox whose folders are not shared with this machine: uploads are copied there before a command runs, and files
+//! A sandbox on another machine, without shared folders. Uploads are copied to it before a command runs, and files
 //! that commands write to `outputs` are fetched, so that users and the web page find them here.
 //!
-//! Deliberately absent: copying the workspace, which stays with the commands, and deleting files here that a command
-//! deleted there, because they may be linked.
+//! Deliberately absent: copying the workspace, which stays with the commands; and deleting files here that a command
+//! deleted there, because there may be links to them.
 
 use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand};
 use pudu_sandbox::{ROOT, ThreadFiles};
@@ -15,21 +15,21 @@ use tokio::{io::AsyncReadExt, sync::Mutex};
 
 /// Maximum number of files compared on each side.
 const MAX_FILES: usize = 2000;
-/// Maximum size of a file, in bytes: as in DeerFlow.
+/// Maximum size of a copied file in bytes, as in DeerFlow.
 const MAX_FILE_BYTES: u64 = 100 << 20;
-/// Timeout of listing the files.
-const LOOKING: Duration = Duration::from_secs(60);
-/// A file modified within this time, in seconds, may change again without a new modification time.
-const FRESH: u64 = 2;
+/// Timeout for listing files.
+const LIST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Age in seconds up to which a file may have changed again without a new modification time.
+const FRESH_SECONDS: u64 = 2;
 
-/// Prints the time, and the size, modification time and path of each file.
+/// Script that prints the current time, and then the size, modification time and path of each file.
 const LIST_OUTPUTS_SCRIPT: &str = "cd /mnt/user-data/outputs 2>/dev/null || exit 0; date +%s; \
                     LC_ALL=C find . -type f -exec stat -c '%s %Y %n' {} + | head -n 2001";
 
 /// A sandbox on another machine.
 pub(crate) struct Apart {
     remote: Arc<dyn Sandbox>,
-    /// The thread's folder on this machine, and mounts that exist only here.
+    /// The thread's folder on this machine, and the mounts that exist only here.
     here: Arc<dyn Sandbox>,
     files: ThreadFiles,
     /// Maximum total size of fetched files, in bytes.
@@ -45,7 +45,7 @@ struct SyncedFiles {
     fetched: HashMap<String, FileVersion>,
 }
 
-/// Version of a file: size and modification time, in seconds.
+/// Version of a file: its size in bytes, and its modification time in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileVersion(u64, u64);
 
@@ -59,7 +59,7 @@ impl Apart {
         Self { remote, here, files, most, known: Mutex::default() }
     }
 
-    /// Copies new uploads to the sandbox and deletes removed ones there.
+    /// Copies new uploads to the sandbox and deletes those that have been removed.
     async fn sync_uploads(&self) -> Result<(), SandboxError> {
         let mut known = self.known.lock().await;
         let uploads = self.files.uploads(MAX_FILES).await?;
@@ -88,7 +88,7 @@ impl Apart {
             .collect();
         for path in gone {
             let script = format!("rm -f -- {}", quoted(&path));
-            self.remote.exec(&ShellCommand::new(script, LOOKING)).await?;
+            self.remote.exec(&ShellCommand::new(script, LIST_TIMEOUT)).await?;
             known.brought.remove(&path);
         }
         Ok(())
@@ -107,18 +107,15 @@ impl Apart {
     /// Fetches new outputs. Returns a description of each file that could not be fetched.
     async fn fetch(&self) -> Result<Vec<String>, SandboxError> {
         let mut known = self.known.lock().await;
-        let look = ShellCommand::new(LIST_OUTPUTS_SCRIPT.to_owned(), LOOKING);
+        let look = ShellCommand::new(LIST_OUTPUTS_SCRIPT.to_owned(), LIST_TIMEOUT);
         let (now, there) = stamps(&self.remote.exec(&look).await?.stdout);
         let mut left = Vec::new();
         if there.len() > MAX_FILES {
-            left.push(format!("there are more than {MAX_FILES} files"));
+            left.push(format!("more than {MAX_FILES} files"));
         }
         let total: u64 = there.values().map(|stamp| stamp.0).sum();
         if total > self.most {
-            left.push(format!(
-                "together they have {total} bytes, more than sandbox.disk_limit ({})",
-                self.most
-            ));
+            left.push(format!("{total} bytes in total, more than sandbox.disk_limit ({})", self.most));
             return Ok(left);
         }
         for (path, stamp) in there.into_iter().take(MAX_FILES) {
@@ -131,7 +128,7 @@ impl Apart {
                 left.push(error.to_string());
                 continue;
             }
-            if stamp.1 + FRESH < now {
+            if stamp.1 + FRESH_SECONDS < now {
                 known.fetched.insert(path, stamp);
             }
         }
@@ -150,14 +147,14 @@ impl Apart {
         if !left.is_empty() {
             tracing::warn!(?left, "failed to fetch all outputs from sandbox");
             done.stderr.push_str(&format!(
-                "\n[people cannot get all of /mnt/user-data/outputs: {}]",
+                "\n[not all of /mnt/user-data/outputs can be sent to users: {}]",
                 left.join("; ")
             ));
         }
         Ok(done)
     }
 
-    /// Returns whether a path is in the thread's folder, which is on the other machine.
+    /// Returns whether a path is in the thread's folder, which the other machine has.
     fn is_elsewhere(path: &str) -> bool {
         lies_in(path, ROOT)
     }
@@ -172,8 +169,8 @@ fn quoted(path: &str) -> String {
     format!("'{}'", path.replace('\'', r"'\''"))
 }
 
-/// Parses the output of [`LIST_OUTPUTS_SCRIPT`]: the time there, and the files. Invalid lines are skipped; a name with
-/// a line break causes such lines.
+/// Parses the output of [`LIST_OUTPUTS_SCRIPT`] into the time there and the files. Skips invalid lines, which come from
+/// names with line breaks.
 fn stamps(said: &str) -> (u64, BTreeMap<String, FileVersion>) {
     let mut lines = said.lines();
     let now = lines.next().and_then(|line| line.trim().parse().ok()).unwrap_or_default();
@@ -241,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listing_is_read_and_what_is_no_line_of_one_is_left_out() {
+    fn a_listing_is_parsed_and_invalid_lines_are_skipped() {
         let said = "1700000000\n3 1699999000 ./a b.txt\n0 1699999999 ./sub/ü\nodd\n1 x ./c\n2 1 d\n";
         let expect = [
             ("/mnt/user-data/outputs/a b.txt", (3, 1_699_999_000)),
@@ -253,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_stays_one_word_for_the_shell() {
+    fn a_path_is_quoted_as_one_word() {
         assert_eq!(quoted("/a/it's $(x).txt"), r"'/a/it'\''s $(x).txt'");
     }
 }

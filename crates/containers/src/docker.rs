@@ -1,8 +1,8 @@
-//! Containers of a Docker engine, or of a compatible one such as podman, over its socket.
+//! Containers on a Docker engine, or a compatible one such as podman, over its socket.
 //!
-//! Each container has a label with the daemon's home, so that two daemons on one engine ignore each other's containers,
-//! and a label with its specification, so that outdated containers are replaced. Deliberately absent: deciding when
-//! containers start and stop, which the [`Pool`](crate::Pool) does.
+//! Each container has a label for the daemon's home, so that two daemons on one engine ignore each other's containers,
+//! and a label for its specification, so that outdated containers are replaced. Deliberately absent: decisions on when
+//! containers start and stop, which the [`Pool`](crate::Pool) makes.
 
 mod check;
 mod command;
@@ -35,9 +35,9 @@ use shell::ContainerShell;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::task::TaskTracker;
 
-/// Timeout for the image's API to start.
-const BOOT: Duration = Duration::from_secs(60);
-/// Number of ports that are tried, starting at the configured one.
+/// Timeout for the start of the image's API.
+const API_START_TIMEOUT: Duration = Duration::from_secs(60);
+/// Number of ports to try, starting at the configured one.
 const PORTS: u16 = 10;
 /// Port of the API in the container.
 const API_PORT: &str = "8080/tcp";
@@ -49,10 +49,10 @@ pub struct DockerEngine(Arc<Inner>);
 struct Inner {
     settings: DockerSettings,
     link: EngineLink,
-    /// Label of the home that owns the containers.
+    /// Value of the label for the home that owns the containers.
     home: String,
-    /// Serializes the creation of a thread's container: a concurrent call would take a starting container for a dead
-    /// one.
+    /// Serializes the creation of a thread's container, because a concurrent call would mistake a starting container
+    /// for a dead one.
     making: KeyedLocks<BoxId>,
     tasks: TaskTracker,
 }
@@ -77,7 +77,7 @@ impl DockerEngine {
         match docker.inspect_container(&self.name(id), None::<InspectContainerOptions>).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if status(&error) == Some(404) => Ok(None),
-            Err(error) => Err(failed("look at the container", error)),
+            Err(error) => Err(failed("inspect the container", error)),
         }
     }
 
@@ -91,14 +91,14 @@ impl DockerEngine {
         let options = RemoveContainerOptions { force: true, v: true, ..Default::default() };
         match docker.remove_container(&self.name(id), Some(options)).await {
             Ok(()) => Ok(()),
-            // It is gone, or its removal is in progress.
+            // The container is gone or being removed.
             Err(error) if matches!(status(&error), Some(404 | 409)) => Ok(()),
             Err(error) => Err(failed("remove the container", error)),
         }
     }
 
-    /// Returns the container if it exists with the same specification. A container of ours with another specification
-    /// is removed.
+    /// Returns the container if it is running with the wanted specification. Otherwise removes it, provided that it is
+    /// ours.
     async fn adopt(
         &self,
         order: &Order,
@@ -107,8 +107,8 @@ impl DockerEngine {
         let Some(found) = self.inspect(&order.id).await? else { return Ok(None) };
         if !self.is_ours(&found) {
             let text = format!(
-                "there is a container {} already that this daemon did not make: remove it, or set \
-                 sandbox.container_prefix to another word",
+                "the existing container {} belongs to another program; remove it, or change \
+                 sandbox.container_prefix",
                 self.name(&order.id)
             );
             return Err(SandboxError::Refused(text));
@@ -120,7 +120,7 @@ impl DockerEngine {
         Ok(None)
     }
 
-    /// Creates the container. An existing one that was created concurrently is used.
+    /// Creates the container, or returns one that was created concurrently.
     async fn create_container(&self, order: &Order) -> Result<ContainerInspectResponse, SandboxError> {
         let inner = &*self.0;
         let docker = inner.link.docker().await?;
@@ -139,11 +139,11 @@ impl DockerEngine {
                 Ok(_) => {}
                 Err(error) if status(&error) == Some(409) => {
                     let wanted = recipe::order(&inner.settings, order, &facts);
-                    let text = "another container of this name is made or removed at the moment: try again";
+                    let text = "another container with this name is being created or removed; try again";
                     let adopted = self.adopt(order, &wanted).await?;
                     return adopted.ok_or_else(|| SandboxError::Refused(text.to_owned()));
                 }
-                Err(error) => return Err(failed("make the container", error)),
+                Err(error) => return Err(failed("create the container", error)),
             }
             match docker.start_container(&self.name(&order.id), None::<StartContainerOptions>).await {
                 Ok(()) => return self.started(order).await,
@@ -155,15 +155,15 @@ impl DockerEngine {
                 }
             }
         }
-        Err(SandboxError::Refused("no port is free for the sandbox".to_owned()))
+        Err(SandboxError::Refused("no free port for the sandbox".to_owned()))
     }
 
     async fn started(&self, order: &Order) -> Result<ContainerInspectResponse, SandboxError> {
         let found = self.inspect(&order.id).await?.filter(runs);
         tracing::info!(id = %order.id, image = self.0.settings.image, "created sandbox");
         found.ok_or_else(|| {
-            let text = "the container ended as soon as it began: see whether sandbox.image has /bin/sh, or the API \
-                        that sandbox.api says";
+            let text = "the container ended immediately; check that sandbox.image has /bin/sh, or the API \
+                        set by sandbox.api";
             SandboxError::Refused(text.to_owned())
         })
     }
@@ -185,18 +185,20 @@ impl DockerEngine {
         let ports = found.network_settings.as_ref().and_then(|network| network.ports.as_ref());
         let bound = ports.and_then(|ports| ports.get(API_PORT)?.as_ref()?.first()?.host_port.clone());
         let port = bound.ok_or_else(|| {
-            SandboxError::Refused("the engine has not published the port of the sandbox's API".to_owned())
+            SandboxError::Refused(
+                "the container engine did not publish the port of the sandbox's API".to_owned(),
+            )
         })?;
         let base = format!("http://{}:{port}", self.0.settings.reach);
         let aio = Aio::new(&base, order.mounts.clone(), self.0.tasks.clone())?;
-        if aio.wait(BOOT).await {
+        if aio.wait(API_START_TIMEOUT).await {
             return Ok(aio);
         }
         self.remove(&order.id).await?;
         let text = format!(
-            "the sandbox's API did not answer at {base} within {} s: see whether sandbox.image has it; an image with a \
-             shell only wants `sandbox.api: exec`",
-            BOOT.as_secs()
+            "the sandbox's API at {base} did not respond within {} s; check that sandbox.image has the API, \
+             or set `sandbox.api: exec` for an image that has only a shell",
+            API_START_TIMEOUT.as_secs()
         );
         Err(SandboxError::Refused(text))
     }
@@ -210,7 +212,7 @@ fn runs(found: &ContainerInspectResponse) -> bool {
     found.state.as_ref().and_then(|state| state.running).unwrap_or_default()
 }
 
-/// Engines have no error code for it.
+/// Returns whether the published port is in use. Judges by the text, because engines have no error code for this.
 fn is_port_taken(error: &Error) -> bool {
     let text = error.to_string();
     text.contains("port is already allocated") || text.contains("address already in use")

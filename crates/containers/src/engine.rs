@@ -4,7 +4,7 @@ use pudu_base::{BoxFuture, Sandbox, SandboxError, ThreadFolder, digest};
 use pudu_sandbox::Mount;
 use std::{fmt, sync::Arc};
 
-/// ID of a container. A thread always has the same one, in every daemon and after every restart.
+/// ID of a container. A thread's ID is the same in every daemon and after every restart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BoxId(String);
 
@@ -39,37 +39,37 @@ pub(crate) fn fingerprint(text: &str) -> String {
     digest(text).chars().take(16).collect()
 }
 
-/// Specification of a container: its thread and its mounts.
+/// Order for a container: its thread and its mounts.
 #[derive(Clone)]
 pub struct Order {
     /// ID of the container.
     pub id: BoxId,
     /// The thread and its owner.
     pub folder: ThreadFolder,
-    /// The mounts: the thread's folder (`/mnt/user-data`) first, and parents before their children. All sources exist
-    /// on this machine.
+    /// The mounts, beginning with the thread's folder (`/mnt/user-data`), and with parents before their children. All
+    /// sources exist on this machine.
     pub mounts: Vec<Mount>,
-    /// The thread's files on this machine, without a container or a shell.
+    /// The thread's files on this machine, accessed without a container.
     pub files: Arc<dyn Sandbox>,
 }
 
 /// Creates, finds and removes containers. The [`Pool`](crate::Pool) ensures that calls for one container never run
 /// concurrently.
 pub trait ContainerEngine: Send + Sync {
-    /// Returns a thread's container, ready for commands. A running one with the same specification is reused, even if
-    /// another daemon started it; one with another specification is replaced.
+    /// Returns a thread's container when it is ready for commands. A running container with the same specification is
+    /// reused, even if another daemon started it; one with another specification is replaced.
     fn start<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>>;
 
     /// Returns whether a container is running.
     fn alive<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, bool>;
 
-    /// Removes a container and all its processes. A missing container is no error.
+    /// Removes a container and all its processes. It is not an error if the container is missing.
     fn stop<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, Result<(), SandboxError>>;
 
     /// Returns the running containers of this home, including those of earlier daemons.
     fn running(&self) -> BoxFuture<'_, Result<Vec<BoxId>, SandboxError>>;
 
-    /// Returns whether the containers use the folders of this machine.
+    /// Returns whether the containers use the folders on this machine.
     fn shares_folders(&self) -> bool {
         true
     }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_has_the_name_that_deerflow_gives_its_container() {
+    fn a_threads_id_is_the_same_as_in_deerflow() {
         // printf %s default:thread-1 | sha256sum
         assert_eq!(BoxId::from_folder(&"thread-1".into()).as_str(), "fe0dc8182dec7b77");
     }

@@ -1,6 +1,6 @@
-//! Sandboxes as Pods of a cluster: one per thread, of any image with a shell. Commands use exec through the API server,
-//! so no Pod has to be reachable over the network. The thread's folder is on the volume with pudu's home, so files are
-//! accessed on this machine.
+//! Sandboxes as Pods in a cluster: one per thread, from any image with a shell. Commands use exec through the API
+//! server, so Pods need not be reachable over the network. The thread's folder is on the volume with pudu's home, so
+//! files are accessed on this machine.
 //!
 //! Deliberately absent: Services, port forwarding, operators and watches. A single small role is enough.
 
@@ -32,16 +32,16 @@ use tokio::{sync::OnceCell, time::Instant};
 use tokio_util::task::TaskTracker;
 use trouble::ClusterError;
 
-/// Timeout for a Pod to start, including pulling an image.
+/// Timeout for the start of a Pod, including an image pull.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
 /// Interval between checks of a starting Pod.
-const PAUSE: Duration = Duration::from_millis(250);
-/// Timeout for a Pod to be deleted.
-const GOING: Duration = Duration::from_secs(60);
-/// Timeout of a short script of ours.
-const PROBING: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Timeout for the deletion of a Pod.
+const DELETE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of one of our short scripts.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Checks the prerequisites of commands.
+/// Script that checks the prerequisites of commands.
 const PROBE: &str = "\
     [ -d /mnt/user-data/workspace ] || exit 41; \
     [ -w /mnt/user-data/workspace ] || exit 42; \
@@ -50,29 +50,29 @@ const PROBE: &str = "\
 /// Settings of Pods.
 #[derive(Clone, Debug)]
 pub struct PodSettings {
-    /// Path of the kubeconfig; by default `KUBECONFIG`, `~/.kube/config` or the Pod's service account.
+    /// Path of the kubeconfig. The default is `KUBECONFIG`, `~/.kube/config` or the Pod's service account.
     pub kubeconfig: Option<PathBuf>,
-    /// Context in the kubeconfig; by default the current one.
+    /// Context in the kubeconfig. The default is the current one.
     pub context: Option<String>,
-    /// Namespace; by default the one of the context.
+    /// Namespace. The default is the context's.
     pub namespace: Option<String>,
     /// Prefix of the Pods' names.
     pub prefix: String,
-    /// Owner of the Pods: the same after a restart, and unique.
+    /// Owner of the Pods, which is unique and stable across restarts.
     pub owner: String,
     /// pudu's home on this machine.
     pub home: PathBuf,
     /// Volume in the cluster that contains the home.
     pub volume: Volume,
-    /// Image, with a shell and `grep`, `head` and `tr`.
+    /// Image, which must have a shell, `grep`, `head` and `tr`.
     pub image: String,
-    /// Secret to pull the image with.
+    /// Name of the Kubernetes Secret for pulling the image.
     pub pull_secret: Option<String>,
     /// User and group of commands.
     pub user: (u32, u32),
     /// Network access of commands.
     pub network: Network,
-    /// Environment variables of commands, in addition to the defaults.
+    /// Environment variables for commands, in addition to the defaults.
     pub environment: Vec<(String, String)>,
     /// Folders of the nodes that are mounted in all sandboxes.
     pub mounts: Vec<Mount>,
@@ -85,12 +85,13 @@ pub struct PodSettings {
 pub enum Volume {
     /// A claim whose root is the home.
     Claim(String),
-    /// A folder of every node that is the home.
+    /// A folder on every node that is the home.
     Host(String),
 }
 
 impl Volume {
-    /// Returns the volume's part of the owner's name. It must never change, or running Pods would be orphaned.
+    /// Returns the volume's part of the key that identifies the owner. It must never change, because running Pods would
+    /// be orphaned.
     fn key(&self) -> String {
         let (kind, name) = match self {
             Self::Claim(name) => ("Claim", name),
@@ -111,7 +112,8 @@ impl Volume {
     }
 }
 
-/// Returns the owner of a home's Pods. The same volume and path are the same home, wherever its daemon runs.
+/// Returns the owner of a home's Pods. The same volume and path identify the same home, regardless of where its daemon
+/// runs.
 #[must_use]
 pub fn owner(volume: &Volume, home: &Path) -> String {
     crate::engine::fingerprint(&format!("{} {}", volume.key(), home.display()))
@@ -133,7 +135,7 @@ struct Inner {
 }
 
 impl KubernetesEngine {
-    /// Creates an engine. The cluster is not contacted before the first Pod is needed.
+    /// Creates an engine. The cluster is not contacted until the first Pod is needed.
     #[must_use]
     pub fn new(settings: PodSettings) -> Self {
         Self(Arc::new(Inner {
@@ -166,7 +168,7 @@ impl KubernetesEngine {
         self.0.tasks.clone()
     }
 
-    /// Recreates a thread's Pod if it is gone; returns whether it was.
+    /// Recreates a thread's Pod if it is gone. Returns whether it was.
     pub(crate) async fn again(&self, order: &Order) -> Result<bool, ClusterError> {
         let _one = self.0.again.lock().await;
         if self.runs(&order.id).await? {
@@ -191,7 +193,7 @@ impl KubernetesEngine {
         Ok(self.find(id).await?.is_some_and(|pod| matches!(stage::pod_stage(&pod), PodStage::Running)))
     }
 
-    /// Ensures that the Pod exists and runs.
+    /// Ensures that the Pod exists and is running.
     async fn ensure(&self, order: &Order) -> Result<(), ClusterError> {
         self.guard().await?;
         let wanted = pod::pod(&self.0.settings, order).map_err(ClusterError::Refused)?;
@@ -201,24 +203,29 @@ impl KubernetesEngine {
             let why = match self.find(&order.id).await? {
                 None => {
                     match connect::with_timeout(cluster.pods.create(&PostParams::default(), &wanted)).await {
-                        // It was created concurrently.
-                        Ok(_) | Err(ClusterError::Exists(_)) => "it was just made".to_owned(),
+                        // Another call created it concurrently.
+                        Ok(_) | Err(ClusterError::Exists(_)) => "it was just created".to_owned(),
                         Err(trouble) => return Err(trouble),
                     }
                 }
                 Some(found) => {
                     self.is_ours(&found)?;
                     match stage::pod_stage(&found) {
-                        PodStage::Running if made_to(&found) == made_to(&wanted) => return Ok(()),
-                        PodStage::Waiting(why) if made_to(&found) == made_to(&wanted) => why,
+                        PodStage::Running if spec_fingerprint(&found) == spec_fingerprint(&wanted) => {
+                            return Ok(());
+                        }
+                        PodStage::Waiting(why) if spec_fingerprint(&found) == spec_fingerprint(&wanted) => {
+                            why
+                        }
                         PodStage::Failed(why)
-                            if made_to(&found) == made_to(&wanted) && !stage::is_over(&found) =>
+                            if spec_fingerprint(&found) == spec_fingerprint(&wanted)
+                                && !stage::is_over(&found) =>
                         {
                             self.take_away(&order.id).await.ok();
                             return Err(ClusterError::Refused(why));
                         }
-                        PodStage::Leaving => "its predecessor is on its way out".to_owned(),
-                        // It has another specification, or cannot run any more.
+                        PodStage::Leaving => "the previous Pod is still being deleted".to_owned(),
+                        // The Pod has another specification or can no longer run.
                         _ => {
                             self.take_away(&order.id).await?;
                             continue;
@@ -229,15 +236,15 @@ impl KubernetesEngine {
             if Instant::now() >= deadline {
                 let name = wanted.name_any();
                 return Err(ClusterError::Refused(format!(
-                    "the Pod {name} does not run after {} s: {why}; `kubectl describe pod {name}` says more",
+                    "the Pod {name} is not running after {} s: {why}; see `kubectl describe pod {name}`",
                     START_TIMEOUT.as_secs()
                 )));
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Creates the policy that denies Pods the network, once.
+    /// Creates the network policy, once.
     async fn guard(&self) -> Result<(), ClusterError> {
         let put = || async {
             let policy = pod::policy(self.0.settings.network).map_err(ClusterError::Refused)?;
@@ -255,20 +262,21 @@ impl KubernetesEngine {
             return Ok(());
         }
         Err(ClusterError::Refused(format!(
-            "the Pod {} belongs to somebody else; give this pudu a namespace or a sandbox.container_prefix of its own",
+            "the Pod {} belongs to another owner; give this pudu its own namespace or \
+             sandbox.container_prefix",
             pod.name_any()
         )))
     }
 
     /// Deletes a Pod and waits until it is gone.
     async fn take_away(&self, id: &BoxId) -> Result<(), ClusterError> {
-        let deadline = Instant::now() + GOING;
+        let deadline = Instant::now() + DELETE_TIMEOUT;
         self.delete(id).await?;
         while self.find(id).await?.is_some() {
             if Instant::now() >= deadline {
-                return Err(ClusterError::timed_out("a Pod did not go"));
+                return Err(ClusterError::timed_out("a Pod was not deleted"));
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
@@ -287,14 +295,14 @@ impl KubernetesEngine {
         let cluster = self.cluster().await?;
         let pod = pod::name(&self.0.settings, &order.id);
         let target = ExecTarget { pods: cluster.pods.clone(), pod, container: pod::CONTAINER };
-        let probed = target.call(PROBE, &[], 4096, PROBING).await?;
+        let probed = target.call(PROBE, &[], 4096, PROBE_TIMEOUT).await?;
         self.verdict(probed.code)?;
         let shell = PodShell::new(self.clone(), order.clone(), target);
         shell.clear().await?;
         Ok(shell)
     }
 
-    /// Maps the exit code of the start-up check of a Pod to its error.
+    /// Maps the exit code of [`PROBE`] to an error.
     fn verdict(&self, code: i32) -> Result<(), ClusterError> {
         let settings = &self.0.settings;
         let home = settings.home.display();
@@ -305,19 +313,19 @@ impl KubernetesEngine {
         match code {
             0 => Ok(()),
             41 => Err(ClusterError::Refused(format!(
-                "{volume} does not hold pudu's home {home}: what is made here is not there"
+                "{volume} does not contain pudu's home {home}: files created here are missing there"
             ))),
             42 => Err(ClusterError::Refused(format!(
-                "user {} cannot write to the thread's folder on {volume}; let pudu itself run as the user that \
-                 sandbox.kubernetes.run_as_user names",
+                "user {} cannot write to the thread's folder on {volume}; run pudu as the user in \
+                 sandbox.kubernetes.run_as_user",
                 settings.user.0
             ))),
             43 => Err(ClusterError::Refused(format!(
-                "the image {} has no grep, head or tr; set sandbox.image to one that has",
+                "the image {} has no grep, head or tr; set sandbox.image to one with these programs",
                 settings.image
             ))),
             code => Err(ClusterError::Refused(format!(
-                "a shell in the image {} ends with {code}; set sandbox.image to one with a shell",
+                "a shell in the image {} fails with exit code {code}; set sandbox.image to one with a shell",
                 settings.image
             ))),
         }
@@ -325,7 +333,7 @@ impl KubernetesEngine {
 }
 
 /// Returns the fingerprint of a Pod's specification.
-fn made_to(pod: &Pod) -> Option<&String> {
+fn spec_fingerprint(pod: &Pod) -> Option<&String> {
     pod.annotations().get(pod::MADE_TO)
 }
 
@@ -369,7 +377,7 @@ impl ContainerEngine for KubernetesEngine {
 mod tests {
     use super::*;
 
-    /// Running Pods have these labels: another owner would leave them running forever.
+    /// Running Pods have these labels. With another owner, they would be left running forever.
     #[test]
     fn a_home_keeps_its_owner() {
         let cases = [

@@ -1,8 +1,8 @@
-//! Sandboxes as containers: of a Docker engine, of a provisioner or of Kubernetes.
+//! Sandboxes as containers, on a Docker engine, from a provisioner or in Kubernetes.
 //!
-//! A [`ContainerEngine`] creates and removes containers. The [`Pool`] decides when: one per thread, kept warm for a
-//! while after use. [`Aio`] is the client for the HTTP API of DeerFlow's sandbox image. Deliberately absent: confining
-//! commands on this machine, which is `pudu-sandbox`.
+//! A [`ContainerEngine`] creates and removes containers. The [`Pool`] decides when to do so: each thread has one
+//! container, which is kept for a while after use. [`Aio`] is the client for the HTTP API of DeerFlow's sandbox image.
+//! Deliberately absent: confinement of commands on this machine, which is in `pudu-sandbox`.
 
 mod aio;
 mod apart;
@@ -31,8 +31,9 @@ use std::{error::Error, fmt::Write};
 /// Returns an unguessable word of letters and digits.
 fn random_word() -> Result<String, SandboxError> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| SandboxError::Refused(format!("the system has no random numbers: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        SandboxError::Refused(format!("cannot get random numbers from the system: {error}"))
+    })?;
     Ok(bytes.iter().fold("pudu".to_owned(), |mut hex, byte| {
         // Writing to a string does not fail.
         write!(hex, "{byte:02x}").ok();
@@ -40,7 +41,7 @@ fn random_word() -> Result<String, SandboxError> {
     }))
 }
 
-/// Returns the message of an error's innermost cause; the outer errors only describe the attempt.
+/// Returns the message of an error's innermost cause, because the outer errors only describe the attempt.
 fn root(error: &dyn Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

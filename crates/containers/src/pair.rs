@@ -1,16 +1,16 @@
-//! A sandbox whose commands and files are accessed in different ways, such as a container and the folder of this
-//! machine that is mounted in it.
+//! A sandbox that runs commands in one way and accesses files in another, for example in a container and in the folder
+//! on this machine that is mounted there.
 
 use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand};
 use std::sync::Arc;
 
-/// Runs commands, independently of their files.
+/// Runs commands, independently of the access to files.
 pub trait Runner: Send + Sync {
-    /// Runs a shell command. Dropping the future kills its processes.
+    /// Runs a shell command. Dropping the future kills the command's processes.
     fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>>;
 }
 
-/// Commands from one sandbox, files from another.
+/// Runs commands with a runner, and accesses files in another sandbox.
 pub struct Pair {
     shell: Arc<dyn Runner>,
     files: Arc<dyn Sandbox>,

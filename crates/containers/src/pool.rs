@@ -1,7 +1,7 @@
-//! Decides when containers start and stop: one per thread, parked after use, and removed when it was parked for too
-//! long or another container needs its place.
+//! Decides when containers start and stop. Each thread has one container, which is parked after use, and removed when
+//! it has been parked for too long or another container needs room.
 //!
-//! Deliberately absent: creating a container ([`ContainerEngine`]), and its contents ([`LocalSandboxes`]).
+//! Deliberately absent: the creation of containers ([`ContainerEngine`]) and their contents ([`LocalSandboxes`]).
 
 mod rules;
 mod table;
@@ -22,8 +22,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Provides each thread with its container.
 ///
-/// Clones share their containers, and so does a [renewed](Pool::renew) pool: containers in use stay in use, and are
-/// replaced when their thread asks again.
+/// Clones and [renewed](Pool::renew) pools share their containers. Containers in use stay in use; when a thread asks
+/// again for one that is outdated and no longer in use, it is replaced.
 #[derive(Clone)]
 pub struct Pool {
     engine: Arc<dyn ContainerEngine>,
@@ -33,14 +33,14 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Creates an empty pool. The places define the mounts of threads and access their files; they need no shell.
+    /// Creates an empty pool. `places` defines the mounts of threads and accesses their files; it needs no shell.
     #[must_use]
     pub fn new(engine: Arc<dyn ContainerEngine>, places: LocalSandboxes, rules: PoolRules) -> Self {
         let table = Arc::new(ContainerTable::new(engine.clone(), rules));
         Self { engine, places: Arc::new(places), rules, table }
     }
 
-    /// Returns a pool with another engine and other rules that shares the containers of this one.
+    /// Returns a pool with a new engine and new rules that shares the containers of this one.
     #[must_use]
     pub fn renew(&self, engine: Arc<dyn ContainerEngine>, places: LocalSandboxes, rules: PoolRules) -> Self {
         self.table.follow(engine.clone(), rules);
@@ -53,8 +53,8 @@ impl Pool {
         self.engine.clone()
     }
 
-    /// Maintains the containers until the future is dropped: adopts those of an earlier daemon, and removes unneeded
-    /// ones by the rules of the newest pool.
+    /// Maintains the containers until the future is dropped: adopts those of an earlier daemon, and removes containers
+    /// according to the newest pool's rules.
     pub async fn keep(&self) {
         let mut found = false;
         loop {
@@ -67,7 +67,7 @@ impl Pool {
         }
     }
 
-    /// Removes all containers within a timeout; the next daemon finds the remaining ones.
+    /// Removes all containers within a timeout. The next daemon finds the remaining ones.
     pub async fn close(&self, patience: Duration) {
         let ids = self.table.close();
         let stopping = join_all(ids.iter().map(async |(id, engine)| {
@@ -100,7 +100,7 @@ impl Pool {
         true
     }
 
-    /// Removes containers that were parked for too long or exceed the limit.
+    /// Removes containers that have been parked for too long or that exceed the limit.
     async fn remove_stale(&self) {
         let PoolRules { idle_timeout, replicas, .. } = self.table.newest().1;
         let mut stale = self.table.parked_since(idle_timeout);
@@ -116,7 +116,7 @@ impl Pool {
         if let Some(engine) = self.table.take_parked(id)
             && !stop(&*engine, id).await
         {
-            // It may still exist: check it again later.
+            // The container may still exist, so it is checked again later.
             self.table.park_found(id, &engine);
         }
     }
@@ -149,7 +149,7 @@ impl Pool {
         Ok(sandbox)
     }
 
-    /// Returns the thread's container if it is usable; an outdated or dead one is removed.
+    /// Returns the thread's container if it is usable. Removes it if it is outdated or dead.
     async fn usable_container(
         &self,
         id: &BoxId,
@@ -164,18 +164,18 @@ impl Pool {
             return Some(sandbox);
         }
         self.table.remove(id);
-        // An adopted container is checked by the engine.
+        // The engine checks an adopted container itself.
         if entry.found && Arc::ptr_eq(&entry.engine, &self.engine) {
             return None;
         }
-        tracing::info!(%id, "replacing sandbox: it is dead, or its order has changed");
+        tracing::info!(%id, "replacing sandbox: it ended, or its specification changed");
         stop(&*entry.engine, id).await;
         None
     }
 
-    /// Removes parked containers until there is room for one more, or none is parked.
+    /// Removes parked containers until there is room for the new one or none is left.
     async fn make_room(&self, id: &BoxId) {
-        // The new one is counted already.
+        // The new container is already counted.
         for other in self.table.surplus(self.rules.replicas, &[]) {
             self.retire(&other).await;
         }
@@ -186,14 +186,14 @@ impl Pool {
     }
 }
 
-/// Returns mounts with the inodes of their folders: a container keeps showing the original folder after it was
-/// replaced, for example by a new version of a skill.
+/// Returns mounts with the inodes of their folders. A folder may be replaced, for example by a new version of a skill,
+/// but a container keeps showing the original one.
 fn placed(mounts: &[Mount]) -> Vec<(Mount, u64)> {
     let inode = |mount: &Mount| std::fs::metadata(&mount.host).map_or(0, |meta| meta.ino());
     mounts.iter().map(|mount| (mount.clone(), inode(mount))).collect()
 }
 
-/// Stops a container; logs a failure.
+/// Stops a container. Logs a failure and returns whether it succeeded.
 async fn stop(engine: &dyn ContainerEngine, id: &BoxId) -> bool {
     let stopped = engine.stop(id).await;
     if let Err(error) = &stopped {

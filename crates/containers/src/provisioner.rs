@@ -1,7 +1,7 @@
-//! Sandboxes of a provisioner: DeerFlow's service in front of a cluster. Its REST API creates a sandbox and returns an
-//! address, where the all-in-one image's API is served.
+//! Sandboxes from a provisioner, which is DeerFlow's service in front of a cluster. Its REST API creates a sandbox and
+//! returns the URL of the all-in-one image's API in it.
 //!
-//! Deliberately absent: everything that the provisioner decides (image, limits, network, its own skills).
+//! Deliberately absent: everything that the provisioner determines (image, limits, network, its own skills).
 
 mod api;
 
@@ -19,12 +19,12 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
-/// Timeout for a sandbox to respond, including pulling its image.
+/// Timeout for a new sandbox to respond, including an image pull.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
-/// Interval between status requests to the provisioner meanwhile.
+/// Interval between status requests to the provisioner while a sandbox is starting.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum length of a thread's name, in characters.
-const NAME: usize = 63;
+const MAX_NAME_CHARS: usize = 63;
 
 /// Settings of a provisioner.
 #[derive(Clone, Debug)]
@@ -33,13 +33,14 @@ pub struct ProvisionerSettings {
     pub url: Url,
     /// Key, if the provisioner requires one.
     pub key: Option<SecretString>,
-    /// Whether its sandboxes mount the threads' folders of this machine. Otherwise files use the sandbox's API.
+    /// Whether sandboxes mount the threads' folders from this machine. Otherwise, files are accessed over the sandbox's
+    /// API.
     pub shared: bool,
     /// The folders of threads.
     pub folders: Folders,
     /// Folders of the cluster's nodes that are mounted in all sandboxes.
     pub mounts: Vec<Mount>,
-    /// Environment variables of commands, in addition to the image's.
+    /// Environment variables for commands, in addition to the image's.
     pub environment: Vec<(String, String)>,
     /// Maximum total size of fetched outputs, in bytes.
     pub most: u64,
@@ -54,13 +55,13 @@ pub struct ProvisionerEngine {
 }
 
 impl ProvisionerEngine {
-    /// Creates an engine. The provisioner is not contacted before the first sandbox is needed.
+    /// Creates an engine. The provisioner is not contacted until the first sandbox is needed.
     #[must_use]
     pub fn new(settings: ProvisionerSettings) -> Self {
         Self { settings, api: OnceLock::new(), tasks: TaskTracker::new() }
     }
 
-    /// Checks whether the provisioner responds and accepts the key; returns its number of sandboxes.
+    /// Checks whether the provisioner responds and accepts the key. Returns the number of its sandboxes.
     ///
     /// # Errors
     /// When either check fails.
@@ -101,7 +102,7 @@ impl ProvisionerEngine {
         Ok(Arc::new(Apart::new(Arc::new(aio), order.files.clone(), files, self.settings.most)))
     }
 
-    /// Creates the sandbox; one that has ended is replaced.
+    /// Creates the sandbox. Replaces one that has ended.
     async fn create_sandbox(
         &self,
         api: &ProvisionerApi,
@@ -134,14 +135,14 @@ impl ProvisionerEngine {
                     return Err(sandbox_failed(&status));
                 }
                 Err(ProvisionerError::Missing) => return Err(sandbox_failed("NotFound")),
-                // The sandbox may be fine, with only the provisioner unavailable.
+                // The sandbox may be fine if only the provisioner is unavailable.
                 Ok(_) | Err(ProvisionerError::Away(_)) => {}
                 Err(trouble) => return Err(trouble),
             }
             if Instant::now() >= deadline {
                 return Err(ProvisionerError::Refused(format!(
-                    "the sandbox does not answer after {} s; see its Pod, and that this machine reaches the address \
-                     that the provisioner gives (its NODE_HOST or its Service)",
+                    "the sandbox does not respond after {} s; check its Pod, and that this machine can reach \
+                     the address given by the provisioner (its NODE_HOST or its Service)",
                     START_TIMEOUT.as_secs()
                 )));
             }
@@ -149,49 +150,51 @@ impl ProvisionerEngine {
         Ok(())
     }
 
-    /// Returns the provisioner's name of the thread: the name of its folder here, because the provisioner mounts the
-    /// folder of that name. Only letters, digits, `-` and `_` are allowed.
+    /// Returns the thread's name for the provisioner. It is the name of the thread's folder here, because the
+    /// provisioner mounts the folder with that name. Only letters, digits, `-` and `_` are allowed.
     fn thread(&self, order: &Order) -> Result<String, ProvisionerError> {
         let own = order.mounts.first().and_then(|own| own.host.parent()).and_then(Path::file_name);
         let folder = own.unwrap_or_default().to_string_lossy();
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let name: String = folder.chars().take(NAME).map(|c| if plain(c) { c } else { '-' }).collect();
+        let name: String =
+            folder.chars().take(MAX_NAME_CHARS).map(|c| if plain(c) { c } else { '-' }).collect();
         if self.settings.shared && name != folder {
-            let text = "the provisioner cannot show the folder of a thread with such an id: use ids of up to 63 letters, \
-                        digits, `-` and `_`";
+            let text = "the provisioner cannot mount the folder of a thread with this ID; use IDs of up to \
+                        63 letters, digits, `-` and `_`";
             return Err(ProvisionerError::Refused(text.to_owned()));
         }
         Ok(name)
     }
 
-    /// Returns the mounts of a sandbox, to check paths.
+    /// Returns the mounts of a sandbox, for checking paths.
     fn visible_mounts(&self, order: &Order) -> Vec<Mount> {
         let mut shown: Vec<Mount> = self.settings.mounts.clone();
         shown.extend(order.mounts.iter().filter(|mount| !self.settings.mounts.contains(mount)).cloned());
         shown
     }
 
-    /// Checks whether the sandbox shows the thread's folder of this machine, as configured.
+    /// Checks that the sandbox shows the thread's folder on this machine, as configured.
     async fn same_folder(&self, order: &Order, aio: &Aio) -> Result<(), SandboxError> {
         let name = format!("/mnt/user-data/workspace/.{}", crate::random_word()?);
         order.files.write(&name, b"seen", false).await?;
         let seen = aio.read(&name, 16).await;
-        // A sandbox that sees the file can remove it; a leftover file is harmless.
+        // A sandbox that sees the file can remove it. A leftover file is harmless.
         let script = format!("rm -f -- {name}");
         aio.exec(&pudu_base::ShellCommand::new(script, POLL_INTERVAL)).await.ok();
         match seen {
             Ok(_) => Ok(()),
             Err(SandboxError::Missing { .. }) => Err(SandboxError::Refused(
-                "the provisioner's sandboxes do not show the folders of this machine's threads: leave \
-                 sandbox.thread_data_mounts out, or let THREADS_HOST_PATH or USERDATA_PVC_NAME there lead to them"
+                "the provisioner's sandboxes do not mount this machine's thread folders; remove \
+                 sandbox.thread_data_mounts, or point the provisioner's THREADS_HOST_PATH or \
+                 USERDATA_PVC_NAME to these folders"
                     .to_owned(),
             )),
             Err(error) => Err(error),
         }
     }
 
-    /// Returns the IDs of the sandboxes of this home's threads: the provisioner also lists those of others, without
-    /// their owner.
+    /// Returns the IDs of the sandboxes for this home's threads. The provisioner also lists those of other homes
+    /// without naming their owners.
     async fn own_ids(&self) -> Vec<BoxId> {
         let users = self.settings.folders.home().join("users");
         let names = |folder: PathBuf| {
@@ -220,7 +223,8 @@ fn extra(mount: &Mount) -> ExtraMount {
 
 fn sandbox_failed(status: &str) -> ProvisionerError {
     ProvisionerError::Refused(format!(
-        "the sandbox does not run: the provisioner says {status}; `kubectl describe pod` in its namespace says why"
+        "the sandbox is not running: the provisioner reports {status}; see `kubectl describe pod` in its \
+         namespace"
     ))
 }
 

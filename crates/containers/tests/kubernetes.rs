@@ -277,7 +277,7 @@ async fn of_a_flood_both_ends_are_kept() {
         run(&sandbox, "echo first; head -c 9000000 /dev/zero | tr '\\0' x; echo; echo last; echo oops >&2")
             .await;
     assert!(done.stdout.starts_with("first\nxxx") && done.stdout.ends_with("xxx\nlast\n"));
-    assert!(done.stdout.contains("bytes left out") && done.stdout.len() < 600_000, "{}", done.stdout.len());
+    assert!(done.stdout.contains("bytes omitted") && done.stdout.len() < 600_000, "{}", done.stdout.len());
     assert_eq!((done.stderr.as_str(), done.code), ("oops\n", Some(0)));
 }
 
@@ -353,7 +353,10 @@ async fn a_connection_that_breaks_is_told_and_what_ran_is_ended() {
     house.until(|processes| has(processes, "98760041")).await;
     house.cluster.cut_execs();
     let said = refusal(running.await.unwrap());
-    assert!(said.contains("connection to the cluster broke") && said.contains("it was ended"), "{said}");
+    assert!(
+        said.contains("connection to the cluster was lost") && said.contains("the command was killed"),
+        "{said}"
+    );
     assert!(!has(&house.cluster.processes(&house.pod()), "98760041"));
 }
 
@@ -368,7 +371,7 @@ async fn a_pod_that_was_made_to_another_order_is_replaced_and_somebody_elses_is_
     let engine = house.engine();
     assert!(engine.running().await.unwrap().is_empty());
     let said = refusal(engine.start(&house.order("t").await).await);
-    assert!(said.contains("belongs to somebody else") && said.contains("container_prefix"), "{said}");
+    assert!(said.contains("belongs to another owner") && said.contains("container_prefix"), "{said}");
     assert_eq!(run(&sandbox, "echo here").await.stdout, "here\n");
 }
 
@@ -391,7 +394,7 @@ async fn what_is_wrong_is_told_with_its_mend() {
     house.cluster.fail("GET /api/v1", 401, "Unauthorized");
     check(start(&usual).await, &["401", "kubeconfig"]);
     house.cluster.fail("GET /api/v1", 200, "<html>not an API server</html>");
-    check(start(&usual).await, &["does not answer like an API server", "kubeconfig"]);
+    check(start(&usual).await, &["does not respond like an API server", "kubeconfig"]);
     house.cluster.without_image("gone:1");
     check(
         start(&PodSettings { image: "gone:1".into(), ..usual.clone() }).await,
@@ -405,9 +408,9 @@ async fn what_is_wrong_is_told_with_its_mend() {
     house.cluster.claim("other", elsewhere.path().to_owned());
     let settings =
         PodSettings { volume: Volume::Claim("other".into()), prefix: "other".into(), ..usual.clone() };
-    check(start(&settings).await, &["claim other", "does not hold pudu's home"]);
+    check(start(&settings).await, &["claim other", "does not contain pudu's home"]);
     let settings = PodSettings { kubeconfig: Some(house.home.path().join("nothing")), ..usual.clone() };
-    check(start(&settings).await, &["no cluster is known", "nothing", "sandbox.kubernetes.kubeconfig"]);
+    check(start(&settings).await, &["no cluster is configured", "nothing", "sandbox.kubernetes.kubeconfig"]);
     let file = house.home.path().join("dead");
     std::fs::write(
         &file,
@@ -432,7 +435,7 @@ async fn no_way_out_works() {
     println!("PUDU_TEST_KUBERNETES names no real cluster: the simulated one is tried");
     let Some(house) = house().await else { return };
     let sandbox = house.open().await;
-    assert_eq!(ways_out(&*sandbox).await, ["make a namespace", "be without a filter of calls"]);
+    assert_eq!(ways_out(&*sandbox).await, ["create a namespace", "run without a seccomp filter"]);
 }
 
 async fn ways_out(sandbox: &dyn Sandbox) -> Vec<&'static str> {

@@ -196,7 +196,10 @@ async fn folders_that_are_said_to_be_shared_and_are_not_are_told() {
     let Some(mut house) = house(false).await else { return };
     house.settings.shared = true;
     let said = refusal(house.engine().start(&house.order("t").await).await);
-    assert!(said.contains("do not show the folders") && said.contains("thread_data_mounts"), "{said}");
+    assert!(
+        said.contains("do not mount this machine's thread folders") && said.contains("thread_data_mounts"),
+        "{said}"
+    );
     let odd = refusal(house.engine().start(&house.order("t/../x").await).await);
     assert!(odd.contains("63 letters, digits"), "{odd}");
 }
@@ -294,7 +297,7 @@ async fn outputs_that_are_too_much_are_told_and_not_fetched() {
     let done = run(&sandbox, "head -c 2000000 /dev/zero > ../outputs/big; echo done").await;
     assert_eq!((done.stdout.as_str(), done.code), ("done\n", Some(0)));
     assert!(
-        done.stderr.contains("people cannot get all") && done.stderr.contains("disk_limit"),
+        done.stderr.contains("can be sent to users") && done.stderr.contains("disk_limit"),
         "{}",
         done.stderr
     );
@@ -341,7 +344,7 @@ async fn what_may_pass_is_tried_again_and_what_may_not_is_told_with_its_mend() {
     house.service.fail("POST", 422, r#"{"detail": [{"loc": ["body", "thread_id"], "msg": "bad"}]}"#);
     check(refusal(start(usual).await), &["422", "thread_id", "version"]);
     house.service.fail("POST", 302, "");
-    check(refusal(start(usual).await), &["elsewhere", "sandbox.provisioner_url"]);
+    check(refusal(start(usual).await), &["redirects to another URL", "sandbox.provisioner_url"]);
     // It was created concurrently: it is looked up.
     house.service.fail("POST", 409, r#"{"detail": "already exists"}"#);
     start(usual).await.unwrap();

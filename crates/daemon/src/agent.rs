@@ -1,40 +1,39 @@
-//! The agent's setup from the configuration: models, tools and bounds.
+//! The agent's setup from the configuration: models, tools and limits.
 
 use crate::machine::Machine;
-use pudu_client::{
+use pudu_agent::{
     AgentSetup, BudgetSetup, KnownModel, MemorySetup, ModelInfo, ThinkingSupport, TitleSetup, ToolGroups,
-    agents::UPDATE_AGENT,
-    base::{Model, ModelError, Shell, Tool},
-    documents::{Converter, DocumentLimits},
-    guardrails::{GuardrailProvider, Guards, HttpGuardrail, Passport},
-    harness::{
-        ApprovalPolicy, ContextSetup, Fallback, ModelGuards, PromptMount, Retry, RetryRules, RunBounds,
-        SKILL_MANAGE, ToolCatalog,
-        subagent::{Kinds, SubagentKind},
-    },
-    model::{HttpModel, Offline},
-    named_model,
-    net::{
-        guard::{AllowedTargets, Guard},
-        reqwest,
-    },
-    sandbox::Mount,
-    tools::{self, web},
+    agents::UPDATE_AGENT, named_model,
 };
+use pudu_base::{Model, ModelError, Shell, Tool};
 use pudu_config::{
     ApprovalsConfig, GuardrailsConfig, HotConfig, ModelConfig, Runs, Subagent, WebConfig, is_own_tool,
 };
+use pudu_documents::{Converter, DocumentLimits};
+use pudu_guardrails::{GuardrailProvider, Guards, HttpGuardrail, Passport};
+use pudu_harness::{
+    ApprovalPolicy, ContextSetup, Fallback, ModelGuards, PromptMount, Retry, RetryRules, RunBounds,
+    SKILL_MANAGE, ToolCatalog,
+    subagent::{Kinds, SubagentKind},
+};
 use pudu_kit::program;
+use pudu_model::{HttpModel, Offline};
+use pudu_net::{
+    guard::{AllowedTargets, Guard},
+    reqwest,
+};
+use pudu_sandbox::{Folders, LocalSandboxes, Mount, Options};
+use pudu_tools::{self as tools, web};
 use std::{
     collections::BTreeMap,
     sync::{Arc, LazyLock},
 };
 
-/// Name of the hidden subcommand with which the daemon starts itself to read a document.
+/// Name of the hidden subcommand that the daemon runs to read a document in a separate process.
 pub const READ_DOCUMENT: &str = "read-document";
 
-/// Makes the parts that runs work with. Without configured models, a model found on the machine is used, and otherwise
-/// the built-in offline model. A tool of an extension never takes the place of one of our own.
+/// Creates the parts that runs use. If no model is configured, uses one found on the machine, or else the built-in
+/// offline model. A tool of an extension never replaces one of our own.
 pub fn setup(
     hot: &HotConfig,
     machine: &Machine,
@@ -68,6 +67,7 @@ pub fn setup(
     Ok(AgentSetup {
         deferred: Arc::new(ToolCatalog::new(deferred)),
         subagents: Kinds::new(kinds, bounds.at_once),
+        acp_agents: hot.acp_agents.clone(),
         groups: groups(hot),
         mounts: mounts.map(mount).collect(),
         policy: Arc::new(ApprovalPolicy { tools: asked, shared, dangerous }),
@@ -87,7 +87,15 @@ pub fn setup(
     })
 }
 
-/// Makes the providers that decide on tool calls, the free ones first.
+/// Creates the parts needed to read and change stored data. Runs get no model and no tools from it.
+pub(crate) fn setup_without_runs(hot: &HotConfig, folders: &Folders) -> AgentSetup {
+    let models = [offline()];
+    let memory = hot.memory.rules.clone().and_then(|rules| MemorySetup::new(rules, None, &models));
+    let sandboxes = LocalSandboxes::new(folders.clone(), None, Options::default());
+    AgentSetup { memory, ..AgentSetup::new(models, [], RunBounds::default(), Arc::new(sandboxes)) }
+}
+
+/// Creates the providers that decide on tool calls, the ones without cost first.
 pub fn guardrails(config: &GuardrailsConfig) -> Result<Guards, ModelError> {
     let mut providers: Vec<Arc<dyn GuardrailProvider>> = Vec::new();
     if let Some(list) = &config.allowlist {
@@ -103,7 +111,7 @@ pub fn guardrails(config: &GuardrailsConfig) -> Result<Guards, ModelError> {
     Ok(Guards::new(providers, config.fail_closed, config.agent_id.clone()))
 }
 
-/// Leaves out tools with the name of one of our own, even of one that is not offered: policies, groups and skills refer
+/// Drops tools that have the name of one of our own, even if that one is not offered: policies, groups and skills refer
 /// to such names.
 fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     let taken = |name: &str| is_own_tool(name) || own.iter().any(|tool| tool.spec().name == name);
@@ -111,12 +119,12 @@ fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn
         extensions.into_iter().partition(|tool| !taken(&tool.spec().name));
     for tool in left {
         let name = &tool.spec().name;
-        tracing::warn!(tool = name, "dropped tool of extension: one of our own has its name");
+        tracing::warn!(tool = name, "skipped tool of extension: a built-in tool has the same name");
     }
     foreign
 }
 
-/// Returns the groups of tools. Built-in tools, which every agent has, are in no group.
+/// Returns the groups of tools. Built-in tools belong to no group, because every agent has them.
 pub fn groups(hot: &HotConfig) -> ToolGroups {
     let configured = hot.tools.iter().filter(|tool| !tool.tool.is_built_in());
     let of = configured.map(|tool| (tool.tool.name().to_owned(), tool.group.clone()));
@@ -125,31 +133,31 @@ pub fn groups(hot: &HotConfig) -> ToolGroups {
     ToolGroups { names, of }
 }
 
-/// Looks up a sub-agent's model. One that is not there any more is its parent's.
+/// Looks up a sub-agent's model. If it no longer exists, the sub-agent uses its parent's.
 fn kind(subagent: &Subagent, models: &[KnownModel]) -> SubagentKind {
     let Subagent { name, about, system, tools, without, skills, model, bounds } = subagent.clone();
     let model = named_model(models, model.as_deref());
     SubagentKind { name, about, system: system.into(), tools, without, skills, model, bounds }
 }
 
-/// Reads documents in processes of this very program. One for all setups: it knows how many are read.
+/// Reads documents in processes of this program. Shared by all setups, so that it can limit concurrent reads.
 static DOCUMENTS: LazyLock<Converter> = LazyLock::new(|| match program::path() {
     Ok(own) => Converter::child(own, [READ_DOCUMENT], DocumentLimits::default()),
     Err(error) => {
-        tracing::warn!(%error, "reading documents in this process: its program is not found");
+        tracing::warn!(%error, "reading documents in the daemon's process: cannot find pudu's program");
         Converter::in_process(DocumentLimits::default())
     }
 });
 
 fn offline() -> KnownModel {
     let info = ModelInfo {
-        about: Some("built in; echoes, and calls tools with /tool".to_owned()),
+        about: Some("built in; echoes messages, and calls tools with /tool".to_owned()),
         ..ModelInfo::named(Offline::NAME)
     };
     (info, Arc::new(Offline))
 }
 
-/// Makes the models, each with those that take its place.
+/// Creates the models, each with its fallbacks.
 fn models(
     configured: &[ModelConfig],
     retries: RetryRules,
@@ -188,7 +196,7 @@ fn model(
     let rules = RetryRules { attempts: own.unwrap_or(retries.attempts), ..retries };
     let address = config.settings.base_url.as_str();
     let retry = Retry::new(Arc::new(HttpModel::new(config.settings.clone())?), rules, guards, address);
-    // A model with fallbacks does not wait for one that rests.
+    // A model with fallbacks does not wait until its provider has rested.
     Ok(Arc::new(if config.fallbacks.is_empty() { retry } else { retry.without_waiting_for_rest() }))
 }
 
@@ -199,7 +207,7 @@ fn tools(hot: &HotConfig, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, Mo
         read_file: sandbox.read_file_output_max_chars,
         ls: sandbox.ls_output_max_chars,
         bash_timeout: sandbox.bash_command_timeout,
-        // Without one `bash` is not offered.
+        // Without a shell, `bash` is not offered.
         shell: shell.unwrap_or(Shell::Host),
     };
     let without_tls = |error: reqwest::Error| ModelError::Unreachable(error.to_string());
@@ -212,7 +220,7 @@ fn tools(hot: &HotConfig, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, Mo
     made.chain(built_in).filter_map(Result::transpose).collect()
 }
 
-/// Makes a tool that reaches into the web.
+/// Creates a tool that accesses the web.
 fn web_tool(config: &WebConfig, guard: &Guard) -> Result<Option<Arc<dyn Tool>>, reqwest::Error> {
     let settings = web::WebSettings {
         base_url: config.base_url.clone(),
@@ -229,7 +237,7 @@ fn web_tool(config: &WebConfig, guard: &Guard) -> Result<Option<Arc<dyn Tool>>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_client::base::{BoxFuture, ToolCx, ToolError, ToolOutput, ToolSpec};
+    use pudu_base::{BoxFuture, ToolCx, ToolError, ToolOutput, ToolSpec};
     use serde_json::{Value, json};
 
     /// A tool that has nothing but a name.
@@ -251,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_foreign_has_the_name_of_a_tool_of_ours_whether_that_is_offered_or_not() {
+    fn no_extension_replaces_an_own_tool_even_if_that_is_not_offered() {
         let ours = ["web_search", "bash", "view_image", "task", "tool_search", "setup_agent", "update_agent"];
         let all = ours.iter().chain(&["maps_search"]).map(|name| named(name)).collect();
         let left = foreign(&[named("web_search")], all);

@@ -1,30 +1,27 @@
-//! The second phase of a start: the parts are built from the configuration and connected. Nothing is received or run
-//! yet.
+//! Second startup phase: creates the parts from the configuration and connects them. Receives and runs nothing yet.
 
-use crate::{agent, daemon::Daemon, machine::Machine, open::Opened, scope::Scope};
-use anyhow::{Context, Result};
-use pudu_client::Client;
-use pudu_config::{AccountConfig, AuthConfig, GatewayConfig, HotConfig, Start};
-use pudu_dispatch::{
-    Account, Accounts, DispatchRules, Dispatcher, PairedPeople, Refusals, Shared,
-    bus::{Inbox, InboxItem, Outbox},
-    connections::{self, Connections},
-    links::Links,
-    local::{self, LocalChannel},
+use crate::{
+    agent,
+    daemon::Daemon,
+    machine::Machine,
+    open::Opened,
+    scope::Scope,
+    servers::Extensions,
+    services::{ServiceParts, Services, services},
 };
+use anyhow::{Context, Result};
+use pudu_agent::Agent;
+use pudu_config::{AuthConfig, GatewayConfig, HotConfig};
+use pudu_dispatch::{Dispatcher, bus::InboxItem, connections::Connections};
 use pudu_gateway::{self as gateway, GatewayToken};
-use pudu_people::Users;
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, RwLock},
+    sync::Arc,
 };
-use tokio::{
-    net::TcpListener,
-    sync::{Notify, mpsc::Receiver},
-};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio::{net::TcpListener, sync::mpsc::Receiver};
+use tokio_util::sync::CancellationToken;
 
-/// A daemon whose parts are connected, and the values that only its start needs.
+/// A daemon whose parts are connected, and the values needed only to start it.
 pub(crate) struct Built {
     pub(crate) daemon: Daemon,
     pub(crate) dispatcher: Dispatcher,
@@ -35,10 +32,8 @@ pub(crate) struct Built {
     pub(crate) token: GatewayToken,
     pub(crate) auth: AuthConfig,
     pub(crate) hot: Arc<HotConfig>,
-    pub(crate) start: Start,
-    pub(crate) file: Option<PathBuf>,
     pub(crate) model: String,
-    /// Path of the token that was made for the gateway, if one was.
+    /// Path of the gateway's generated token, if one was generated.
     pub(crate) made_token: Option<PathBuf>,
     /// Description of the store.
     pub(crate) store: String,
@@ -66,31 +61,17 @@ impl Built {
         let token = token(&fixed.gateway, is_guarded, &fixed.home, &machine)?;
         let is_made = fixed.gateway.token.is_none() && token.guards_all();
         let made_token = is_made.then(|| fixed.home.join(gateway::token::FILE));
-        let client =
-            Client::new(db.clone(), machine.folders.clone(), setup, skills, fixed.capacity.max_concurrency);
-        client.settle_left().await.context("cannot settle what a process before this one left open")?;
-        warn_of_small_budgets(&client).await;
-        let (tasks, turns, stop) = (TaskTracker::new(), TaskTracker::new(), CancellationToken::new());
-        let (inbox, arrivals) =
-            Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize, &tasks, stop.clone());
-        let outbox = Outbox::new(db.clone(), inbox.clone(), hot.timing.outbox_max_age, turns.clone());
-        let shared = Arc::new(Shared {
-            client,
-            inbox,
-            outbox,
-            accounts: accounts(scope.accounts(&hot), &hot)?,
-            rules: RwLock::new(Arc::new(DispatchRules::new(&hot))),
-            drain: CancellationToken::new(),
-            tasks: turns,
-            refusals: Refusals::default(),
-            known: PairedPeople::read(&db).await.context("cannot read who is known")?,
-            users: Users::read(&db).await.context("cannot read who is which user")?,
-            links: Links::open(&fixed.home, fixed.gateway.public_url.clone())?,
-            extended: CancellationToken::new(),
-            reconnect_extensions: Notify::new(),
-            home: fixed.home,
-            db,
-        });
+        let agent = Agent::new(db.clone(), machine.folders.clone(), setup, skills);
+        agent.settle_left().await.context("cannot finish work left by the previous process")?;
+        warn_of_small_budgets(&agent).await;
+        let stop = CancellationToken::new();
+        let wanted = scope.accounts(&hot);
+        let extensions = Arc::new(Extensions::new(start, file, &fixed.home));
+        let passing = extensions.clone();
+        agent.use_mcp_servers(Arc::new(move |names| passing.pass(names)));
+        let parts = ServiceParts { agent, db, servers: extensions.clone() };
+        let Services { shared, arrivals, tasks } =
+            services(parts, &fixed, &hot, wanted, &fixed.home, &stop).await?;
         if scope == Scope::Whole {
             home.announce(&format!("http://{}", listener.local_addr()?))?;
         }
@@ -102,43 +83,18 @@ impl Built {
             lines: Arc::new(Connections::new(shared.clone(), dispatcher.clone(), stop.clone())),
             shared,
             watcher: Arc::new(watcher),
-            extensions: Arc::default(),
+            extensions,
             machine,
             stop,
             tasks,
         };
         let (auth, store) = (fixed.auth, crate::store::describe(&fixed.database.backend));
-        Ok(Self {
-            daemon,
-            dispatcher,
-            arrivals,
-            listener,
-            token,
-            auth,
-            hot,
-            start,
-            file,
-            model,
-            made_token,
-            store,
-        })
+        Ok(Self { daemon, dispatcher, arrivals, listener, token, auth, hot, model, made_token, store })
     }
 }
 
-/// Makes the accounts: the local one, and those that are configured. Nothing is connected yet.
-fn accounts(wanted: &[AccountConfig], hot: &HotConfig) -> Result<Accounts> {
-    let accounts = Accounts::default();
-    let own = Arc::new(LocalChannel::default());
-    accounts.put(local::ACCOUNT, Arc::new(Account::new(own, connections::own_policy(hot))));
-    for account in wanted {
-        let policy = connections::policy(hot, &account.name);
-        accounts.put(&account.name, Arc::new(Account::new(connections::channel(account)?, policy)));
-    }
-    Ok(accounts)
-}
-
-/// Returns the token of the gateway: the operator's or its own. Every request requires it if the operator chose one, or
-/// with `is_guarded`.
+/// Returns the gateway's token: the operator's, or a generated one. Every request requires it if the operator chose it
+/// or `is_guarded` is set.
 fn token(gateway: &GatewayConfig, is_guarded: bool, home: &Path, machine: &Machine) -> Result<GatewayToken> {
     let secret = match &gateway.token {
         Some(token) => token.clone(),
@@ -148,10 +104,10 @@ fn token(gateway: &GatewayConfig, is_guarded: bool, home: &Path, machine: &Machi
     Ok(GatewayToken { secret, everywhere, exposed: machine.exposed() })
 }
 
-/// Warns of budgets that refuse every answer.
-async fn warn_of_small_budgets(client: &Client) {
-    // Without a model there is no answer that could be refused.
-    for used in client.small_budgets().await.unwrap_or_default() {
+/// Warns about budgets that are too small for any answer.
+async fn warn_of_small_budgets(agent: &Agent) {
+    // Without a model, no answer could be refused.
+    for used in agent.small_budgets().await.unwrap_or_default() {
         tracing::warn!(key = %format!("budgets.{}", used.scope.as_str()), "found too small budget: {used}");
     }
 }

@@ -1,9 +1,9 @@
-//! Crash points for tests. A release build has none.
+//! Crash points for tests. Release builds have none.
 
-use pudu_client::store::crash;
 use pudu_config::Start;
+use pudu_store::crash;
 
-/// Arms the crash point that `PUDU_CRASH_AT=NAME#NTH` names.
+/// Arms the crash point named by `PUDU_CRASH_AT=NAME#NTH`.
 pub fn arm(start: &Start) {
     let Some(wanted) = start.env.get("PUDU_CRASH_AT").filter(|wanted| !wanted.is_empty()) else { return };
     let (name, nth) = wanted.rsplit_once('#').unwrap_or((wanted, "1"));

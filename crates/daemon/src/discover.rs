@@ -1,17 +1,17 @@
-//! Which model answers where none is configured: one for which the environment has a key, a local Ollama,
-//! or the built-in offline model.
+//! Selects the model if none is configured: one whose API key is in the environment, a local Ollama, or the built-in
+//! offline model.
 
-use pudu_client::net;
 use pudu_config::{HotConfig, ModelConfig};
+use pudu_net as net;
 use serde_json::Value;
 use std::time::Duration;
 
 /// URL at which Ollama listens by default.
 const OLLAMA: &str = "http://127.0.0.1:11434";
-/// How long a local server may take to answer.
+/// Timeout of a local server.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Returns models found on this machine, and a line that says which model answers and why.
+/// Returns models found on this machine, and a line that states which model is used and why.
 pub async fn models(hot: &HotConfig) -> (Vec<ModelConfig>, String) {
     if let Some(ModelConfig { settings, .. }) = hot.models.first() {
         let place = net::shown_url(&settings.base_url);
@@ -20,23 +20,23 @@ pub async fn models(hot: &HotConfig) -> (Vec<ModelConfig>, String) {
     let found: Vec<ModelConfig> =
         installed().await.iter().filter_map(|name| ModelConfig::ollama(name)).collect();
     let line = match found.first() {
-        Some(first) => format!("{} (a local Ollama answers at {OLLAMA})", first.settings.name),
-        None => "offline (built in: echoes only). For a real one set OPENAI_API_KEY or ANTHROPIC_API_KEY, \
-                 start Ollama, or write config.yaml"
+        Some(first) => format!("{} (Ollama at {OLLAMA})", first.settings.name),
+        None => "offline (built in: echoes only). For a real model set OPENAI_API_KEY or ANTHROPIC_API_KEY, start \
+                 Ollama, or write config.yaml"
             .to_owned(),
     };
     (found, line)
 }
 
-/// Logs once that there is no model, and the remedy.
+/// Logs that no model was found, and the remedy.
 pub fn tell_none() {
     tracing::warn!(
         "found no language model, so the built-in one only echoes: set OPENAI_API_KEY or ANTHROPIC_API_KEY, start \
-         Ollama, or write `models` into config.yaml, and start pudu again"
+         Ollama, or write `models` into config.yaml, and restart pudu"
     );
 }
 
-/// Asks Ollama which models it has.
+/// Returns the models that Ollama has installed.
 async fn installed() -> Vec<String> {
     let ask = async {
         let url = format!("{OLLAMA}/api/tags");
@@ -54,12 +54,12 @@ fn name(model: &Value) -> Option<String> {
     model.get("name").and_then(Value::as_str).map(str::to_owned)
 }
 
-/// Families of models that turn text into numbers and answer nothing.
+/// Families of embedding models, which cannot answer people.
 const EMBEDDING_FAMILIES: [&str; 3] = ["bert", "nomic-bert", "xlm-roberta"];
-/// Parts of the names of embedding and reranking models, whose family may be that of a chat model.
+/// Parts of the names of embedding and reranking models, which may share their family with a chat model.
 const EMBEDDING_NAMES: [&str; 6] = ["embed", "minilm", "bge-", "gte-", "e5-", "rerank"];
 
-/// Returns whether a model answers people.
+/// Returns whether a model can answer people.
 fn is_chat_model(model: &Value) -> bool {
     let details = model.get("details");
     let family =
@@ -74,7 +74,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_model_that_makes_embeddings_is_never_talked_to() {
+    fn embedding_models_are_never_selected() {
         let check = |name: &str, family: &str, expect: bool| {
             let model = json!({ "name": name, "details": { "family": family, "families": [family] } });
             assert_eq!(is_chat_model(&model), expect, "{name} {family}");

@@ -1,17 +1,17 @@
-//! Work that repeats while a daemon runs: the lease of the database, trimming, learning, retention.
+//! Periodic work of a daemon: the claim on the database, trimming, learning, retention.
 
 use crate::daemon::Daemon;
-use pudu_client::Pruned;
+use pudu_agent::Pruned;
 use pudu_config::HotConfig;
 use pudu_dispatch::{Shared, sent};
 use pudu_gateway as gateway;
 use pudu_kit::clock;
 use std::time::Duration;
 
-/// Interval at which caches are trimmed and held messages are looked through.
-const TRIM: Duration = Duration::from_secs(30);
+/// Interval at which caches are trimmed and stored messages without a handler are dispatched again.
+const TRIM_INTERVAL: Duration = Duration::from_secs(30);
 /// Interval at which old rows and files are deleted.
-const SWEEP: Duration = Duration::from_secs(15 * 60);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(15 * 60);
 
 impl Daemon {
     /// Starts all housekeeping tasks. They end when the daemon stops.
@@ -24,24 +24,24 @@ impl Daemon {
         self.tasks.spawn(async move {
             let keep = async { claim.lock().await.keep().await };
             if let Some(error) = stop.run_until_cancelled(keep).await {
-                tracing::error!(%error, "lost the database; stopping at once");
+                tracing::error!(%error, "lost the database; stopping immediately");
                 dispossessed.cancel();
             }
         });
         let (shared, stop) = (self.shared.clone(), self.stop.clone());
         self.tasks.spawn(async move {
-            let mut trim = tokio::time::interval(TRIM);
+            let mut trim = tokio::time::interval(TRIM_INTERVAL);
             while stop.run_until_cancelled(trim.tick()).await.is_some() {
-                shared.client.trim();
-                shared.client.adopt_threads().await;
+                shared.runs.trim();
+                shared.runs.adopt_threads().await;
                 shared.inbox.sweep().await;
             }
         });
         let (shared, stop) = (self.shared.clone(), self.stop.clone());
-        self.tasks.spawn(async move { shared.client.learn(stop).await });
+        self.tasks.spawn(async move { shared.agent.learn(stop).await });
         let (shared, watcher, stop) = (self.shared.clone(), self.watcher.clone(), self.stop.clone());
         self.tasks.spawn(async move {
-            let mut tick = tokio::time::interval(SWEEP);
+            let mut tick = tokio::time::interval(SWEEP_INTERVAL);
             let sweeps = async {
                 loop {
                     tick.tick().await;
@@ -52,12 +52,12 @@ impl Daemon {
         });
     }
 
-    /// Learns from the conversations that wait, as long as `last_reading` allows. The next start learns from the rest.
+    /// Learns from waiting conversations for at most `last_reading`. The next process learns from the remaining ones.
     pub(crate) async fn read_last(&self) {
         let Some(rules) = &self.watcher.current().memory.rules else { return };
-        let reading = self.shared.client.read_waiting();
+        let reading = self.shared.agent.read_waiting();
         if tokio::time::timeout(rules.last_reading, reading).await.is_err() {
-            tracing::info!("left conversations to learn from for the next start");
+            tracing::info!("postponed learning from conversations to the next start");
         }
     }
 }
@@ -72,9 +72,15 @@ async fn sweep(shared: &Shared, hot: &HotConfig) {
     if let Err(error) = shared.expire_buffered().await {
         tracing::warn!(%error, "failed to delete old messages of groups");
     }
-    match shared.client.storage().prune(&hot.retention, clock::now()).await {
-        Ok(pruned) if pruned != Pruned::default() => gateway::storage::report(&pruned),
+    let history = hot.scheduler.history_max_age;
+    if !history.is_zero()
+        && let Err(error) = shared.db.prune_scheduled_runs(clock::now() - clock::millis(history)).await
+    {
+        tracing::warn!(%error, "failed to delete old runs of scheduled tasks");
+    }
+    match shared.agent.storage().prune(&hot.retention, clock::now()).await {
+        Ok(pruned) if pruned != Pruned::default() => gateway::log_pruned(&pruned),
         Ok(_) => {}
-        Err(error) => tracing::warn!(%error, "failed to delete what `retention` does not keep"),
+        Err(error) => tracing::warn!(%error, "failed to delete data beyond `retention`"),
     }
 }

@@ -1,5 +1,7 @@
-//! The daemon. Its start has three phases: `open.rs` finds, locks and reads everything outside of the process, `build.rs` makes
-//! the parts and connects them, and `start.rs` runs them. [`Daemon::drain`] takes them down in order.
+//! The daemon. It starts in three phases: `open.rs` finds, locks and reads everything outside of the process,
+//! `build.rs` creates and connects the parts, and `start.rs` runs them. [`Daemon::drain`] shuts them down in order.
+//!
+//! Without a daemon, a command answers its requests itself: see [`offline`].
 
 pub mod agent;
 mod build;
@@ -8,12 +10,15 @@ mod daemon;
 pub mod discover;
 mod housekeeping;
 pub mod logging;
+pub mod logins;
 pub mod machine;
 pub mod missing_agents;
+pub mod offline;
 mod open;
 pub mod run;
 mod scope;
 pub mod servers;
+mod services;
 pub mod skills;
 mod start;
 pub mod store;

@@ -1,7 +1,7 @@
-//! Logs: readable on a terminal, JSON otherwise, without secrets.
+//! Logs without secrets: readable text on a terminal, JSON otherwise.
 
-use pudu_client::net::scrub;
 use pudu_config::{Config, LogLevel};
+use pudu_net::scrub;
 use serde_json::json;
 use std::{
     fs::File,
@@ -19,28 +19,30 @@ const MAX_LINE_BYTES: usize = 16 * 1024;
 const LIBRARY_LINES: u32 = 100;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Starts logging to standard error. The configured level holds for pudu, its libraries speak up from
-/// warnings on; `filter` (from `RUST_LOG`) wins over both. Known secrets are hidden.
+/// Starts logging to standard error. The configured level applies to pudu; libraries log warnings and errors. `filter`
+/// (from `RUST_LOG`) overrides both. Known secrets are hidden.
 pub fn start(config: &Config, filter: Option<&str>) {
     begin(config, filter, LogTarget::Stderr);
 }
 
-/// Like `start`, but writes to a file of its own, in place of the one before: for a process whose standard
-/// error is a person's screen.
+/// Like `start`, but writes to a new file that replaces the previous one: for a process whose standard error is a
+/// person's screen.
 pub fn start_in_file(config: &Config, filter: Option<&str>, path: &Path) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
     begin(config, filter, LogTarget::File(Arc::new(File::create(path)?)));
     Ok(())
 }
 
-/// Returns a log for single threads of a process, which writes to `file`: see [`enter`].
+/// Returns a log for individual threads of a process, which writes to `file`: see [`enter`].
 pub fn for_threads(config: &Config, filter: Option<&str>, file: Arc<File>) -> Dispatch {
     log(config, filter, LogTarget::File(file))
 }
 
-/// Has this thread write to a log until the guard is dropped.
+/// Returns a log for errors only, which writes to standard error: for commands, which print everything else themselves.
+pub fn errors(config: &Config) -> Dispatch {
+    log(config, Some("error"), LogTarget::Stderr)
+}
+
+/// Makes this thread write to a log until the guard is dropped.
 pub fn enter(log: &Dispatch) -> DefaultGuard {
     log.clone().set_default()
 }
@@ -52,9 +54,8 @@ fn begin(config: &Config, filter: Option<&str>, target: LogTarget) {
 
 fn log(config: &Config, filter: Option<&str>, target: LogTarget) -> Dispatch {
     let level = level(config.fixed.log_level);
-    let plain = format!(
-        "warn,html5ever=off,pudu={level},pudu_channels={level},pudu_client={level},pudu_harness={level},pudu_store={level},pudu_mcp={level}"
-    );
+    // The first part of a target is enough: it matches every crate of the workspace.
+    let plain = format!("warn,html5ever=off,pudu={level}");
     let filter =
         filter.and_then(|filter| EnvFilter::try_new(filter).ok()).unwrap_or_else(|| EnvFilter::new(plain));
     let terminal = matches!(target, LogTarget::Stderr) && io::stderr().is_terminal();
@@ -165,7 +166,7 @@ impl LogLine {
             }
         };
         if self.fate == LineFate::Last {
-            let words = "leaving out further lines of libraries for a minute";
+            let words = "suppressing further log lines of libraries for a minute";
             shown.push_str(&if shown.starts_with('{') {
                 format!("{}\n", json!({ "level": "WARN", "message": words }))
             } else {
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_bounded_and_of_its_kind() {
+    fn a_line_is_bounded_and_keeps_its_format() {
         assert_eq!(render_line("short\n", LineFate::Said), "short\n");
         let long = format!("{{\"message\":\"{}\"}}\n", "ü\\".repeat(MAX_LINE_BYTES));
         let cut: serde_json::Value = serde_json::from_str(&render_line(&long, LineFate::Said)).unwrap();
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_say_so_much_in_a_minute() {
+    fn lines_of_libraries_are_limited_per_minute() {
         let (mut flood, start) = (Flood::default(), Instant::now());
         for line in 1..LIBRARY_LINES {
             assert_eq!(flood.count(start), (false, false), "{line}");

@@ -1,20 +1,18 @@
-//! This machine's means: models that answer on it, and the sandboxes of commands: its kernel, or an engine.
+//! Resources of this machine: local models, and sandboxes for commands, provided by the kernel or a container engine.
 
 mod elsewhere;
 
 use crate::discover;
 use elsewhere::RemoteSettings;
-use pudu_client::{
-    base::{Network, SandboxError, SandboxProvider},
-    containers::{ContainerEngine, DockerEngine, DockerSettings, ExecMethod, GEM, Pool, PoolRules},
-    egress::Proxy,
-    harness::ModelGuards,
-    net,
-    sandbox::{Egress, Folders, Jail, LocalSandboxes, Options, Unconfined},
-};
+use pudu_agent::egress::Proxy;
+use pudu_base::{Network, SandboxError, SandboxProvider};
 use pudu_config::{self as config, HotConfig, ModelConfig, SandboxBackend};
+use pudu_containers::{ContainerEngine, DockerEngine, DockerSettings, ExecMethod, GEM, Pool, PoolRules};
 use pudu_gateway::Exposed;
+use pudu_harness::ModelGuards;
 use pudu_kit::program;
+use pudu_net as net;
+use pudu_sandbox::{Egress, Folders, Jail, LocalSandboxes, Options, Unconfined};
 use std::{
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -24,25 +22,25 @@ use tokio::sync::OnceCell;
 
 /// How long containers may take to stop when the daemon stops.
 const CONTAINER_STOP_TIMEOUT: Duration = Duration::from_secs(15);
-/// User and group of commands in containers where the daemon is root and the jail names no user of its own.
-const NOBODY_ELSE: (u32, u32) = (65_533, 65_533);
+/// User and group of commands in containers if the daemon is root and the jail does not choose a user.
+const CONTAINER_USER: (u32, u32) = (65_533, 65_533);
 
-/// Facts found when the daemon started. They do not change while it runs.
+/// Facts detected when the daemon starts. They do not change while it runs.
 pub struct Machine {
-    /// Models, for when none is configured.
+    /// Models to use if none is configured.
     pub models: Vec<ModelConfig>,
     /// Folders of threads.
     pub folders: Folders,
-    /// Guards of all calls to models, whatever the configuration.
+    /// Guards of all model calls, regardless of the configuration.
     pub model_guards: ModelGuards,
     jail: Result<Arc<Jail>, Unconfined>,
     provider: SandboxBackend,
-    /// The containers, and the configuration that they were made with.
+    /// The containers, and the settings that they were created with.
     pool: Mutex<Option<(Recipe, config::SandboxConfig, Pool)>>,
     exposed: Exposed,
 }
 
-/// Settings by which an engine makes containers.
+/// Settings that an engine uses to create containers.
 #[derive(PartialEq)]
 enum Recipe {
     Docker(Box<DockerSettings>),
@@ -52,10 +50,11 @@ enum Recipe {
 }
 
 impl Machine {
-    /// Looks around; also returns which model answers, and why that one.
+    /// Detects the machine's resources. Also returns a line that states which model is used and why.
     pub async fn detect(home: &Path, provider: &SandboxBackend, hot: &HotConfig) -> (Self, String) {
         let found = async {
-            // Its first call reads root certificates: on a thread of its own, while the others wait for the kernel.
+            // The first call reads root certificates, which blocks; the other checks wait for the kernel at the same
+            // time.
             tokio::task::spawn_blocking(net::tls).await.ok();
             discover::models(hot).await
         };
@@ -78,14 +77,12 @@ impl Machine {
         )
     }
 
-    /// Returns the sandboxes that a configuration asks for.
+    /// Returns the sandboxes for a configuration.
     pub fn sandboxes(&self, hot: &HotConfig) -> Arc<dyn SandboxProvider> {
-        // Before the first command that could.
+        // Set this before any command can reach the API.
         if self.exposes(hot) && !self.exposed.is() {
             self.exposed.set();
-            tracing::info!(
-                "requiring the token of the HTTP API: commands reach what listens on this machine"
-            );
+            tracing::info!("requiring the HTTP API's token, because commands can reach this machine's ports");
         }
         match self.recipe(hot) {
             None => Arc::new(self.local(hot)),
@@ -93,7 +90,7 @@ impl Machine {
         }
     }
 
-    /// Returns the settings that containers are made with; `None` where commands run here.
+    /// Returns the settings for creating containers; `None` if commands run on this machine.
     fn recipe(&self, hot: &HotConfig) -> Option<Recipe> {
         let wanted = RemoteSettings::from_config(&hot.sandbox);
         match &self.provider {
@@ -107,7 +104,7 @@ impl Machine {
         }
     }
 
-    /// Returns who makes them.
+    /// Returns the engine that creates containers.
     fn engine(&self, recipe: &Recipe) -> Arc<dyn ContainerEngine> {
         match recipe {
             Recipe::Docker(settings) => Arc::new(DockerEngine::new((**settings).clone())),
@@ -128,7 +125,7 @@ impl Machine {
             SandboxBackend::Provisioner(provisioner) => {
                 let wanted = RemoteSettings::from_config(&hot.sandbox);
                 let found = elsewhere::provisioner(provisioner, &self.folders, wanted).examine().await;
-                Some(found.map(|count| format!("it answers, takes the key, and has {count} sandboxes")))
+                Some(found.map(|count| format!("it responds, accepts the key, and has {count} sandboxes")))
             }
             #[cfg(feature = "kubernetes")]
             SandboxBackend::Kubernetes(kubernetes) => {
@@ -152,13 +149,13 @@ impl Machine {
         LocalSandboxes::new(self.folders.clone(), self.jail.as_ref().ok().cloned(), options)
     }
 
-    /// Returns the containers; the same ones as long as nothing that concerns them was edited, and those that know
-    /// of the ones before if something was.
+    /// Returns the container pool: the existing one while its settings are unchanged, otherwise a new one that takes
+    /// over the existing containers.
     fn containers(&self, recipe: Recipe, hot: &HotConfig) -> Pool {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         let made = match pool.take() {
             Some((old, sandbox, made)) if old == recipe && sandbox == hot.sandbox => made,
-            // The same containers will do, kept by other rules or with other folders.
+            // The existing containers are kept, with the new rules or folders.
             Some((old, _, made)) if old == recipe => made.renew(made.engine(), self.places(hot), rules(hot)),
             Some((.., made)) => made.renew(self.engine(&recipe), self.places(hot), rules(hot)),
             None => Pool::new(self.engine(&recipe), self.places(hot), rules(hot)),
@@ -167,13 +164,13 @@ impl Machine {
         made
     }
 
-    /// Returns access to the files of threads without a shell.
+    /// Returns sandboxes that access the files of threads but have no shell.
     fn places(&self, hot: &HotConfig) -> LocalSandboxes {
         let options = Options { mounts: hot.sandbox.mounts.clone(), ..Options::default() };
         LocalSandboxes::new(self.folders.clone(), None, options)
     }
 
-    /// Returns how containers are made.
+    /// Returns the settings for creating Docker containers.
     pub fn settings(&self, docker: &config::DockerConfig, hot: &HotConfig) -> DockerSettings {
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let sandbox = &hot.sandbox;
@@ -196,7 +193,7 @@ impl Machine {
         }
     }
 
-    /// Looks after containers, where there are any, until the future is dropped.
+    /// Maintains the containers, if any, until the future is dropped.
     pub async fn keep(&self) {
         let pool = self.pool();
         match pool {
@@ -205,7 +202,7 @@ impl Machine {
         }
     }
 
-    /// Takes the containers away.
+    /// Removes the containers.
     pub async fn close(&self) {
         if let Some(pool) = self.pool() {
             pool.close(CONTAINER_STOP_TIMEOUT).await;
@@ -222,7 +219,7 @@ impl Machine {
         self.exposed.clone()
     }
 
-    /// Returns whether a configuration's commands reach the ports of this machine's loopback.
+    /// Returns whether a configuration's commands can reach this machine's loopback ports.
     fn exposes(&self, hot: &HotConfig) -> bool {
         match (&self.provider, &self.jail) {
             (SandboxBackend::Local, Ok(_)) => hot.sandbox.network == Network::Full,
@@ -235,8 +232,8 @@ impl Machine {
     pub fn describe_sandbox(&self, hot: &HotConfig) -> String {
         let network = match hot.sandbox.network {
             Network::None => "no network",
-            Network::Proxy => "some domains by a proxy",
-            Network::Full => "the whole network",
+            Network::Proxy => "allowed domains only, through a proxy",
+            Network::Full => "full network access",
         };
         match (&self.provider, &self.jail) {
             (SandboxBackend::Docker(docker), _) => {
@@ -250,23 +247,23 @@ impl Machine {
             #[cfg(feature = "kubernetes")]
             (SandboxBackend::Kubernetes(kubernetes), _) => {
                 let held = if hot.sandbox.network == Network::None {
-                    ", where the cluster keeps to policies"
+                    ", if the cluster enforces network policies"
                 } else {
                     ""
                 };
                 format!("Pods of Kubernetes with {}; {network}{held}", kubernetes.image)
             }
             (SandboxBackend::Local, Ok(jail)) if self.exposes(hot) => {
-                format!("confined: {}; {network}, so the HTTP API asks for its token", jail.describe())
+                format!("confined: {}; {network}, so the HTTP API requires its token", jail.describe())
             }
             (SandboxBackend::Local, Ok(jail)) => format!("confined: {}; {network}", jail.describe()),
             (SandboxBackend::Local, Err(_)) if hot.sandbox.allow_host_bash => {
-                "that of this machine, with nothing between (sandbox.allow_host_bash); the HTTP API asks for its \
-                 token, but this shell can read that too"
+                "the shell of this machine, unconfined (sandbox.allow_host_bash); the HTTP API requires its \
+                 token, but this shell can read the token"
                     .to_owned()
             }
             (SandboxBackend::Local, Err(_)) => {
-                "none: this machine cannot confine commands (pudu doctor says more)".to_owned()
+                "none: this machine cannot confine commands (see `pudu doctor`)".to_owned()
             }
         }
     }
@@ -287,7 +284,7 @@ impl Machine {
         }
         for mount in hot.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir()) {
             let (folder, path) = (mount.host.display(), &mount.agent);
-            tracing::warn!(%folder, path, "left out mount of the sandbox: there is no such folder");
+            tracing::warn!(%folder, path, "skipped mount: the folder does not exist");
         }
     }
 
@@ -296,14 +293,14 @@ impl Machine {
         &self.jail
     }
 
-    /// Returns where commands run.
+    /// Returns the configured backend of sandboxes.
     pub fn provider(&self) -> &SandboxBackend {
         &self.provider
     }
 }
 
-/// Tries out whether commands can be confined, with this program as the first process of a sandbox. Once they can, they
-/// can for as long as the process lives.
+/// Checks whether commands can be confined, with this program as the first process of a sandbox. A successful result is
+/// kept for the lifetime of the process.
 async fn probe() -> Result<Arc<Jail>, Unconfined> {
     static FOUND: OnceCell<Arc<Jail>> = OnceCell::const_new();
     let found = FOUND.get_or_try_init(|| async {
@@ -321,23 +318,23 @@ fn rules(hot: &HotConfig) -> PoolRules {
     PoolRules { idle_timeout: keep.idle_timeout, replicas: keep.replicas, network }
 }
 
-/// Returns the owner of threads' files, if that is not the daemon's own user: only root can give files away,
-/// and commands never run as root except on the host's shell. File tools have this user's rights, also
-/// if there are no commands.
+/// Returns the user and group that own the files of threads; `None` for the daemon's own user. Only root can give files
+/// to another user, and commands run as root only in the host's shell. File tools have this user's rights even if no
+/// commands run.
 fn owner(provider: &SandboxBackend, jailed: Option<(u32, u32)>, host_shell: bool) -> Option<(u32, u32)> {
     let root = rustix::process::geteuid().is_root();
     match provider {
         SandboxBackend::Local => {
-            let alone = root && !host_shell && pudu_client::sandbox::can_change_user();
-            jailed.or(alone.then_some(NOBODY_ELSE))
+            let alone = root && !host_shell && pudu_sandbox::can_change_user();
+            jailed.or(alone.then_some(CONTAINER_USER))
         }
         SandboxBackend::Docker(config::DockerConfig { api: ExecMethod::Aio, .. }) => root.then_some(GEM),
-        SandboxBackend::Docker(_) => root.then(|| jailed.unwrap_or(NOBODY_ELSE)),
+        SandboxBackend::Docker(_) => root.then(|| jailed.unwrap_or(CONTAINER_USER)),
         SandboxBackend::Provisioner(_) => root.then_some(GEM),
         #[cfg(feature = "kubernetes")]
         SandboxBackend::Kubernetes(kubernetes) => {
             let user = kubernetes.run_as.map(|user| (user, user));
-            root.then(|| user.or(jailed).unwrap_or(NOBODY_ELSE))
+            root.then(|| user.or(jailed).unwrap_or(CONTAINER_USER))
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Warnings about agents that bots name but that do not exist.
+//! Finds bots whose configured agent does not exist.
 
-use pudu_client::agents::{AgentError, Agents};
+use pudu_agent::agents::{AgentError, Agents};
 use pudu_config::{LoadedConfig, Problem, nearest};
 use pudu_dispatch::connections;
 
-/// Returns a warning for each account that names an agent that does not exist. It can still be made while pudu runs.
+/// Returns a warning for each account that names a nonexistent agent. The agent can still be created while pudu runs.
 pub fn problems(loaded: &LoadedConfig) -> Vec<Problem> {
     let agents = Agents::new(loaded.config.fixed.home.clone());
     let hot = &loaded.config.hot;
@@ -33,7 +33,7 @@ pub fn problems(loaded: &LoadedConfig) -> Vec<Problem> {
             let near = nearest(&name, known.iter().map(|agent| agent.name.as_str()));
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("make it (`pudu agent new {name}`), or name another one"),
+                None => format!("create it (`pudu agent new {name}`), or use another one"),
             };
             let problem = Problem::warning(at, &key, what, help);
             if !problems.contains(&problem) {

@@ -1,17 +1,15 @@
-//! The first phase of a start: everything outside of the process that a daemon needs is found, locked and read.
+//! First startup phase: finds, locks and reads all resources outside of the process.
 
 use crate::{crash_point, discover, machine::Machine, scope::Scope, skills, store};
 use anyhow::{Context, Result};
-use pudu_client::{
-    skills::Skills,
-    store::{Claim, Db},
-};
 use pudu_config::{Config, Fixed, HotConfig, LoadedConfig, Start, Watcher, extensions};
 use pudu_kit::{clock, home::Home};
+use pudu_skills::Skills;
+use pudu_store::{Claim, Db};
 use std::{io::ErrorKind, path::PathBuf, sync::Arc};
 use tokio::net::TcpListener;
 
-/// Resources of a daemon. They belong to it until it ends.
+/// Resources that a daemon holds until it ends.
 pub(crate) struct Opened {
     pub(crate) start: Start,
     /// The configuration file.
@@ -26,12 +24,12 @@ pub(crate) struct Opened {
     pub(crate) db: Db,
     pub(crate) claim: Claim,
     pub(crate) machine: Machine,
-    /// Which model answers, and why that one.
+    /// The default model, and why it was chosen.
     pub(crate) model: String,
 }
 
 impl Opened {
-    /// Opens everything. Fails if another process uses the port, the home or the database.
+    /// Opens all resources. Fails if another process uses the port, the home folder or the database.
     pub(crate) async fn open(start: Start, loaded: LoadedConfig, scope: Scope) -> Result<Self> {
         crash_point::arm(&start);
         let watcher = Watcher::new(start.clone(), &loaded);
@@ -44,20 +42,18 @@ impl Opened {
         };
         let home = Home::lock(&fixed.home)?;
         let skills = skills::open(&start, &fixed, file.as_deref())?;
-        let (db, (machine, model)) = tokio::join!(
-            store::open(&fixed.database, &fixed.home),
-            Machine::detect(&fixed.home, &fixed.provider, &hot)
-        );
+        let (db, (machine, model)) =
+            tokio::join!(store::open(&fixed.database), Machine::detect(&fixed.home, &fixed.provider, &hot));
         let db = db?;
-        let claim = db.claim().await.context("cannot have the database alone")?;
-        db.abandon_audit_entries(clock::now()).await.context("cannot write into the store")?;
+        let claim = db.claim().await.context("cannot get exclusive use of the database")?;
+        db.abandon_audit_entries(clock::now()).await.context("cannot write to the store")?;
         machine.log_sandbox(&hot);
         if scope == Scope::Whole && hot.models.is_empty() && machine.models.is_empty() {
             discover::tell_none();
         }
         skills::remove_old_versions(&skills);
         for line in skills::unknown(&hot.subagents, &skills.read()) {
-            tracing::warn!("found unknown skill: {line}");
+            tracing::warn!("unknown skill: {line}");
         }
         Ok(Self { start, file, fixed, hot, watcher, listener, home, skills, db, claim, machine, model })
     }
@@ -77,7 +73,7 @@ fn check_extensions(start: &Start, loaded: &LoadedConfig) -> Result<()> {
 async fn listen(host: &str, port: u16) -> Result<TcpListener> {
     TcpListener::bind((host, port)).await.map_err(|error| {
         let hint = match error.kind() {
-            ErrorKind::AddrInUse => "; is pudu running already? `--bind :PORT` takes another port",
+            ErrorKind::AddrInUse => "; if pudu is already running, choose another port with `--bind :PORT`",
             _ => "",
         };
         anyhow::Error::new(error).context(format!("cannot listen on {host}:{port}{hint}"))

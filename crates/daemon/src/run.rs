@@ -1,12 +1,12 @@
-//! A daemon from its start to its end, as the command line runs it.
+//! Runs a daemon from start to end, for the command line.
 
 use crate::{Daemon, Greeting, Scope, missing_agents};
 use anyhow::{Result, bail};
-use pudu_client::net::scrub;
 use pudu_config::{self as config, ConfigError, LoadedConfig, Report, Start};
+use pudu_net::scrub;
 use tokio::sync::mpsc::Receiver;
 
-/// Reads the configuration and passes each line about its oddities to `say`.
+/// Reads the configuration and passes each line about its problems to `say`.
 ///
 /// # Errors
 /// When the configuration cannot be used.
@@ -23,20 +23,20 @@ pub fn say_missing_agents(loaded: &LoadedConfig, mut say: impl FnMut(&str)) {
     missing.lines().for_each(|(_, line)| say(&line));
 }
 
-/// Returns the text of an error for the person who started the daemon. No secret is in it.
+/// Returns the text of an error for the person who started the daemon, without secrets.
 pub fn describe(error: &anyhow::Error) -> String {
     let text = format!("{error:#}");
     let text = scrub::hide(&text);
-    // Each line of a report on the configuration has a prefix already.
+    // The lines of a configuration report already have a prefix.
     let prefix = if text.contains("error: ") { "" } else { "error: " };
     format!("{prefix}{text}")
 }
 
-/// Runs a daemon until `stop` receives a request, and then lets active turns finish. A second request ends it at once.
-/// `greet` gets the greeting once the daemon runs.
+/// Runs a daemon until `stop` receives a request, then lets active turns finish. A second request ends it at once.
+/// Calls `greet` once the daemon is running.
 ///
 /// # Errors
-/// When the daemon cannot start, another process takes its database, or its store breaks.
+/// When the daemon cannot start, another process takes over its database, or its store fails.
 pub async fn run(
     start: Start,
     loaded: LoadedConfig,
@@ -48,14 +48,14 @@ pub async fn run(
     tokio::select! {
         biased;
         _ = stop.recv() => {}
-        () = daemon.until_dispossessed() => bail!("another pudu works on this database"),
-        () = daemon.until_store_broke() => bail!("the store broke down; the log says why"),
+        () = daemon.until_dispossessed() => bail!("another pudu uses this database"),
+        () = daemon.until_store_broke() => bail!("the store failed; see the log"),
     }
-    tracing::info!("stopping: no new turns, those at work may finish; a second signal stops at once");
+    tracing::info!("stopping: no new runs, active ones may finish; a second signal stops immediately");
     tokio::select! {
         biased;
         _ = daemon.learn_and_drain() => {}
-        _ = stop.recv() => tracing::warn!("stopped at once"),
+        _ = stop.recv() => tracing::warn!("stopped immediately"),
     }
     Ok(())
 }

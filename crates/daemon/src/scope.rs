@@ -1,18 +1,18 @@
-//! Extent of a daemon.
+//! Selects the parts of a daemon that run.
 
 use pudu_config::{AccountConfig, HotConfig};
 
-/// Extent of a daemon.
+/// The parts of a daemon that run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Everything.
     Whole,
-    /// The HTTP API alone, on a free port of the loopback address and with the token for every request: no platform.
+    /// Only the HTTP API, on a free loopback port, with the token for every request, and without platforms.
     Local,
 }
 
 impl Scope {
-    /// Returns the accounts that are connected.
+    /// Returns the accounts to connect.
     pub(crate) fn accounts(self, hot: &HotConfig) -> &[AccountConfig] {
         match self {
             Self::Whole => &hot.accounts,

@@ -1,11 +1,12 @@
-//! Skills of the daemon and the command line.
+//! Opens the skills for the daemon and the command line.
 
 use anyhow::{Context, Result};
-use pudu_client::skills::{Catalog, CatalogPaths, Skills, shipped};
 use pudu_config::{Fixed, Start, Subagent, extensions};
-use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path};
+use pudu_kit::home;
+use pudu_skills::{Catalog, CatalogPaths, Skills, shipped};
+use std::path::Path;
 
-/// The folder of the shipped skills in the home.
+/// Folder of the shipped skills, relative to the home folder.
 const SHIPPED: &str = "shipped-skills";
 /// Folder of installed skills, relative to the home folder.
 const OWN: &str = "users/default/skills/custom";
@@ -13,15 +14,13 @@ const OWN: &str = "users/default/skills/custom";
 /// Folder of users, relative to the home folder.
 const USERS: &str = "users";
 
-/// Makes the handle; writes the shipped skills into the home if they are not there. `file` is the configuration's.
+/// Creates the handle, and writes missing shipped skills to the home folder. `file` is the configuration file.
 pub fn open(start: &Start, fixed: &Fixed, file: Option<&Path>) -> Result<Skills> {
     let home = &fixed.home;
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(home);
-    made.with_context(|| format!("cannot make the folder {}", home.display()))?;
+    home::create(home)?;
     // The path in a sandbox must not depend on pudu's working folder.
     let home = home.canonicalize().with_context(|| format!("cannot find the folder {}", home.display()))?;
-    let shipped =
-        shipped::unpack(&home.join(SHIPPED)).context("cannot write out the skills that ship with pudu")?;
+    let shipped = shipped::unpack(&home.join(SHIPPED)).context("cannot write the shipped skills")?;
     Ok(Skills::new(CatalogPaths {
         shipped,
         shelf: std::path::absolute(&fixed.skills.path).unwrap_or_else(|_| fixed.skills.path.clone()),
@@ -32,20 +31,20 @@ pub fn open(start: &Start, fixed: &Fixed, file: Option<&Path>) -> Result<Skills>
     }))
 }
 
-/// Returns a line for each skill that a sub-agent is to have, and that there is not. A person may have one of that
-/// name, so that it is no error.
+/// Returns a line for each nonexistent skill that a sub-agent names. This is not an error, because a user may have a
+/// skill of that name.
 pub fn unknown(subagents: &[Subagent], catalog: &Catalog) -> Vec<String> {
     let named =
         subagents.iter().flat_map(|kind| kind.skills.iter().flatten().map(move |skill| (kind, skill)));
     let missing = named.filter(|(_, skill)| catalog.get(skill).is_none());
     missing
         .map(|(kind, skill)| {
-            format!("the sub-agent {} is to have the skill {skill}, and there is none", kind.name)
+            format!("the sub-agent {} lists the skill {skill}, which does not exist", kind.name)
         })
         .collect()
 }
 
-/// Removes skills that older versions wrote. Only the process that holds the home may do that.
+/// Removes shipped skills of older versions. Only the process that holds the home folder may do this.
 pub fn remove_old_versions(skills: &Skills) {
     shipped::remove_other_versions(&skills.places().shipped);
 }

@@ -1,17 +1,17 @@
-//! The start of a daemon, with the third of its phases: the built parts begin to run.
+//! Third startup phase: starts the parts.
 
 use crate::{build::Built, daemon::Daemon, open::Opened, scope::Scope};
 use anyhow::Result;
 use pudu_config::{CLOSING, LoadedConfig, Start};
 use std::{net::SocketAddr, path::PathBuf};
 
-/// Message of the daemon to the person who started it.
+/// Facts shown to the person who started the daemon.
 pub struct Greeting {
     /// Address of the page.
     pub address: SocketAddr,
-    /// Which model answers, and why that one.
+    /// The default model, and why it was chosen.
     pub model: String,
-    /// Path of the token that was made for the gateway, if one was.
+    /// Path of the gateway's generated token, if one was generated.
     pub token: Option<PathBuf>,
     /// Description of the store.
     pub store: String,
@@ -24,7 +24,7 @@ pub struct Greeting {
 }
 
 impl Greeting {
-    /// Returns host and port of the page, as a browser on this machine reaches it.
+    /// Returns the page's host and port for a browser on this machine.
     pub fn page(&self) -> String {
         match self.address.ip().is_unspecified() {
             true => format!("localhost:{}", self.address.port()),
@@ -37,38 +37,29 @@ impl Daemon {
     /// Opens, builds and runs a daemon.
     ///
     /// # Errors
-    /// When the port, the home or the database is in use or cannot be used, or the configuration cannot be obeyed.
+    /// When the port, the home folder or the database is in use or unusable, or the configuration cannot be applied.
     pub async fn start(start: Start, loaded: LoadedConfig, scope: Scope) -> Result<(Self, Greeting)> {
         let opened = Opened::open(start, loaded, scope).await?;
         let built = Built::build(opened, scope).await?;
         Self::run(built, scope).await
     }
 
-    /// The third phase: resumes the work of the previous process, then serves HTTP, connects the accounts, and dispatches.
+    /// Runs the third phase: resumes the previous process's work, serves HTTP, connects the accounts, and dispatches.
     async fn run(built: Built, scope: Scope) -> Result<(Self, Greeting)> {
-        let Built {
-            daemon,
-            dispatcher,
-            arrivals,
-            listener,
-            token,
-            auth,
-            hot,
-            start,
-            file,
-            model,
-            made_token,
-            store,
-        } = built;
-        // Before any run works on a thread.
-        daemon.shared.client.adopt_threads().await;
+        let Built { daemon, dispatcher, arrivals, listener, token, auth, hot, model, made_token, store } =
+            built;
+        // This must happen before any run works on a thread.
+        daemon.shared.runs.adopt_threads().await;
         daemon.recover(&dispatcher).await?;
         let address = daemon.serve(listener, token, &auth)?;
         let wanted = scope.accounts(&hot);
         daemon.lines.open(wanted).await;
-        daemon.extend(start, file);
+        daemon.extend();
         daemon.dispatch(dispatcher, arrivals, scope);
         daemon.keep_house();
+        if scope == Scope::Whole {
+            daemon.plan();
+        }
         let open = if scope == Scope::Whole { hot.open_to_the_world() } else { Vec::new() };
         for account in &open {
             tracing::warn!(account, "opened account to everyone: {CLOSING}");

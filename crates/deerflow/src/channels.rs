@@ -10,9 +10,10 @@ use std::{collections::HashMap, sync::Arc};
 
 /// ID of the message that replaces DeerFlow's summary.
 const SUMMARIZED: &str = "import-summarized";
-/// ID of a removal that removes all messages before it.
+/// ID of a removal that applies to all messages before it.
 const REMOVE_ALL: &str = "__remove_all__";
-/// Channels with data that only DeerFlow's process needs, or that a pudu thread has from elsewhere.
+/// Channels that are imported separately, that a pudu thread gets from elsewhere, or that only DeerFlow's process
+/// needs.
 const OWN: &[&str] = &[
     "artifacts",
     "goal",
@@ -30,9 +31,9 @@ const OWN: &[&str] = &[
 /// A thread, read from its newest checkpoint.
 #[derive(Debug, Default)]
 pub(crate) struct ReadThread {
-    /// Its title, if it has one.
+    /// Title, if the thread has one.
     pub(crate) title: Option<String>,
-    /// Updates that build its state from nothing.
+    /// Updates that build the thread's state from scratch.
     pub(crate) updates: Vec<Update>,
     /// Parts that were skipped.
     pub(crate) skipped: SkippedParts,
@@ -40,13 +41,13 @@ pub(crate) struct ReadThread {
     pub(crate) left: Vec<String>,
 }
 
-/// Reads a thread's channels. `began` is the start time, in milliseconds since 1970.
+/// Reads a thread's channels. `began` is the thread's start time, in milliseconds since 1970.
 pub(crate) fn read(channels: &Map<String, Value>, began: i64) -> ReadThread {
     let title = channels.get("title").and_then(Value::as_str).map(str::to_owned);
     let mut thread = ReadThread { title, ..ReadThread::default() };
     let summary = channels.get("summary_text").and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     if summary.is_some() {
-        let text = "Earlier messages of this thread were summarized before it was moved here.".to_owned();
+        let text = "Earlier messages of this thread were summarized before the import.".to_owned();
         thread.put(Message::Reminder(Reminder { id: SUMMARIZED.into(), text }));
     }
     let messages = channels.get("messages").and_then(Value::as_array);
@@ -131,11 +132,11 @@ fn goal(value: Option<&Value>, began: i64) -> Option<Goal> {
     })
 }
 
-/// The `messages` channel, folded like LangGraph's reducer: a message with a known ID replaces the earlier one, and a
+/// The `messages` channel, folded as by LangGraph's reducer: a message with a known ID replaces the earlier one, and a
 /// removal removes one message, or all before it.
 #[derive(Default)]
 pub(crate) struct MessageFold {
-    /// Messages in order; removed ones leave a gap.
+    /// Messages in order. A removed one leaves a gap.
     messages: Vec<Option<Value>>,
     places: HashMap<String, usize>,
 }
@@ -187,7 +188,7 @@ pub(crate) fn overwrite(write: &Value) -> Option<Value> {
     fields.get("__overwrite__").cloned()
 }
 
-/// Returns the updates that are missing in a thread to reach the state that the given updates build from nothing.
+/// Returns the updates that take a thread from its state to the one that the given updates build from scratch.
 pub(crate) fn missing_updates(state: &ThreadState, updates: &[Update]) -> Vec<Update> {
     let wanted = ThreadState::fold(updates.iter().cloned());
     let gone = state.messages.keys().filter(|id| !wanted.messages.contains_key(*id)).cloned();

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 
 /// The channel of messages.
 const MESSAGES: &str = "messages";
-/// Maximum number of checkpoints that deltas are followed over.
+/// Maximum number of checkpoints through which deltas are followed.
 const MAX_STEPS: usize = 20_000;
 
 /// Result of a search for a thread's state.
@@ -28,7 +28,7 @@ pub(crate) enum FoundState {
     Channels(Map<String, Value>, Option<String>),
 }
 
-/// Reason why a state cannot be read: an error of the thread or of the database.
+/// Reason why a state cannot be read: an error in the thread or in the database.
 enum Trouble {
     Thread(String),
     Database(ImportError),
@@ -76,7 +76,7 @@ async fn channels(
     Ok((channels, at))
 }
 
-/// Rebuilds the messages from the newest snapshot before a checkpoint and later writes.
+/// Rebuilds the messages from the newest snapshot before a checkpoint and the writes after it.
 async fn replay(
     reader: &mut SourceReader,
     thread: &str,
@@ -86,10 +86,10 @@ async fn replay(
     let (mut messages, mut next) = (MessageFold::default(), newest.parent.clone());
     while let Some(id) = next.take() {
         if !seen.insert(id.clone()) {
-            return Err(Trouble::Thread("its checkpoints lead in a circle".to_owned()));
+            return Err(Trouble::Thread("its checkpoints form a cycle".to_owned()));
         }
         if chain.len() >= MAX_STEPS {
-            return Err(Trouble::Thread(format!("no snapshot is within {MAX_STEPS} checkpoints")));
+            return Err(Trouble::Thread(format!("no snapshot within {MAX_STEPS} checkpoints")));
         }
         let Some(row) = reader.older(thread, &id).await? else { break };
         if reader.is_spent() {
@@ -119,7 +119,7 @@ async fn replay(
     Ok(messages.finish())
 }
 
-/// Returns the messages that are stored in a checkpoint itself.
+/// Returns the messages if a checkpoint itself stores them.
 async fn seed(reader: &mut SourceReader, thread: &str, checkpoint: &Value) -> Result<Option<Value>, Trouble> {
     if let Some(version) = part(checkpoint, "channel_versions").remove(MESSAGES)
         && let Some(value) = reader.blob(thread, MESSAGES, &version_text(&version)).await?
@@ -131,12 +131,12 @@ async fn seed(reader: &mut SourceReader, thread: &str, checkpoint: &Value) -> Re
 
 fn too_much() -> Trouble {
     Trouble::Thread(format!(
-        "its messages are put together of more than {MAX_THREAD_VALUES} values, or of more than {} MiB",
+        "its messages consist of more than {MAX_THREAD_VALUES} values or {} MiB",
         MAX_THREAD_BYTES / (1024 * 1024)
     ))
 }
 
-/// Returns a nested object, empty if missing.
+/// Returns a nested object; empty if it is missing.
 fn part(of: &Value, key: &str) -> Map<String, Value> {
     of.get(key).and_then(Value::as_object).cloned().unwrap_or_default()
 }
@@ -149,7 +149,7 @@ fn version_text(version: &Value) -> String {
 fn open(value: &StoredValue) -> Result<Value, Trouble> {
     match opened(value)? {
         checkpoint @ Value::Object(_) => Ok(checkpoint),
-        _ => Err(Trouble::Thread("its checkpoint is none".to_owned())),
+        _ => Err(Trouble::Thread("its checkpoint is not an object".to_owned())),
     }
 }
 
@@ -160,5 +160,5 @@ fn opened(value: &StoredValue) -> Result<Value, Trouble> {
     }
     let bytes = value.bytes.as_ref().ok_or_else(large)?;
     value::read(&value.kind, bytes)
-        .map_err(|error| Trouble::Thread(format!("its state cannot be read: {error}")))
+        .map_err(|error| Trouble::Thread(format!("cannot read its state: {error}")))
 }

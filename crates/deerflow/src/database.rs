@@ -1,11 +1,12 @@
-//! DeerFlow's database, SQLite or PostgreSQL, opened read-only.
+//! Reads DeerFlow's database, which is SQLite or PostgreSQL, opened read-only.
 //!
 //! An SQLite file with a write-ahead log is copied first, because reading it in place would write next to it. A file
-//! that is being written is refused: DeerFlow has to be stopped.
+//! that is being written to is refused, because DeerFlow has to be stopped first.
 
-use crate::error::ImportError;
+use crate::{error::ImportError, row::SourceRow};
 use futures_util::TryStreamExt;
-use sqlx::{AnyConnection, ConnectOptions, Connection, Row, any::AnyConnectOptions, any::AnyRow};
+use rusqlite::OpenFlags;
+use sqlx::{Connection, PgConnection};
 use std::{
     collections::BTreeSet,
     fmt, fs,
@@ -21,14 +22,14 @@ pub enum SourceDatabase {
     Sqlite(PathBuf),
     /// A server.
     Postgres {
-        /// Its URL, with the password.
+        /// The server's URL, with the password.
         url: String,
         /// Schema of DeerFlow's tables, if it is not the default one.
         schema: Option<String>,
     },
 }
 
-/// The URL contains a password.
+/// Omits the URL, which contains a password.
 impl fmt::Debug for SourceDatabase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -40,8 +41,8 @@ impl fmt::Debug for SourceDatabase {
     }
 }
 
-/// Maximum size of a value, in bytes; the statements below contain the same number.
-const MAX_VALUE_BYTES: i64 = 32 * 1024 * 1024;
+/// Maximum size of a value, in bytes. The statements below contain the same number.
+const MAX_VALUE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Maximum size of a text in other rows, in bytes.
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
@@ -52,14 +53,18 @@ pub(crate) const MAX_THREAD_BYTES: usize = 256 * 1024 * 1024;
 
 /// A read-only connection to the database.
 pub(crate) struct SourceReader {
-    connection: AnyConnection,
+    connection: SourceConnection,
     tables: BTreeSet<String>,
-    postgres: bool,
     /// The file and its state when it was opened, to detect writes.
     watched: Option<(PathBuf, FileMarks)>,
     /// Number of values and bytes that may still be read for the current thread.
     left: (usize, usize),
     _copy: Option<TempDir>,
+}
+
+enum SourceConnection {
+    Sqlite(rusqlite::Connection),
+    Postgres(PgConnection),
 }
 
 /// Sizes and modification times of a database file and its log.
@@ -69,7 +74,7 @@ type FileMarks = [Option<(u64, SystemTime)>; 2];
 pub(crate) struct StoredValue {
     /// Type tag of the serializer.
     pub(crate) kind: String,
-    /// Its bytes; `None` if there are too many.
+    /// The bytes; `None` if there are too many.
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
@@ -82,12 +87,10 @@ pub(crate) struct CheckpointRow {
 
 impl SourceReader {
     pub(crate) async fn open(database: &SourceDatabase) -> Result<Self, ImportError> {
-        sqlx::any::install_default_drivers();
         match database {
             SourceDatabase::Sqlite(file) => Self::file(file).await,
             SourceDatabase::Postgres { url, schema } => {
-                let options: AnyConnectOptions = url.parse().map_err(ImportError::database)?;
-                let mut connection = options.connect().await.map_err(ImportError::database)?;
+                let mut connection = PgConnection::connect(url).await.map_err(ImportError::database)?;
                 let only = "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY";
                 sqlx::raw_sql(only).execute(&mut connection).await.map_err(ImportError::database)?;
                 if let Some(schema) = schema {
@@ -95,7 +98,7 @@ impl SourceReader {
                     let quoted = format!("\"{}\"", schema.replace('"', "\"\""));
                     set.bind(quoted).execute(&mut connection).await.map_err(ImportError::database)?;
                 }
-                Self::with(connection, true, None, None).await
+                Self::with(SourceConnection::Postgres(connection), None, None).await
             }
         }
     }
@@ -106,38 +109,82 @@ impl SourceReader {
         let copy = if logged { Some(copied(file).map_err(|why| ImportError::io(file, why))?) } else { None };
         let place = copy.as_ref().map_or_else(|| file.to_owned(), |copy| copy.path().join("deerflow.db"));
         let url = url::Url::from_file_path(std::path::absolute(&place).unwrap_or(place));
-        let url = url.map_err(|()| ImportError::Source(format!("{} cannot be a file", file.display())))?;
+        let url = url
+            .map_err(|()| ImportError::Source(format!("{} is not a valid database path", file.display())))?;
         // The copy is private; the original must not be changed.
-        let how = if logged { "" } else { "?mode=ro&immutable=true" };
-        let options: AnyConnectOptions =
-            format!("sqlite://{}{how}", url.path()).parse().map_err(ImportError::database)?;
-        let connection = options.connect().await.map_err(ImportError::database)?;
-        let reader = Self::with(connection, false, Some((file.to_owned(), marks)), copy).await?;
+        let (how, access) = match logged {
+            true => ("", OpenFlags::SQLITE_OPEN_READ_WRITE),
+            false => ("?immutable=1", OpenFlags::SQLITE_OPEN_READ_ONLY),
+        };
+        let flags = access | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = rusqlite::Connection::open_with_flags(format!("file:{}{how}", url.path()), flags)?;
+        let connection = SourceConnection::Sqlite(connection);
+        let reader = Self::with(connection, Some((file.to_owned(), marks)), copy).await?;
         reader.check_unchanged()?;
         Ok(reader)
     }
 
     async fn with(
-        mut connection: AnyConnection,
-        postgres: bool,
+        connection: SourceConnection,
         watched: Option<(PathBuf, FileMarks)>,
         copy: Option<TempDir>,
     ) -> Result<Self, ImportError> {
-        let sql = match postgres {
+        let left = (MAX_THREAD_VALUES, MAX_THREAD_BYTES);
+        let mut reader = Self { connection, tables: BTreeSet::new(), watched, left, _copy: copy };
+        let sql = match reader.is_postgres() {
             true => {
-                "SELECT CAST(table_name AS TEXT) FROM information_schema.tables
+                "SELECT table_name::TEXT AS name FROM information_schema.tables
                     WHERE table_schema = ANY(current_schemas(false))"
             }
-            false => "SELECT CAST(name AS TEXT) FROM sqlite_master WHERE type = 'table'",
+            false => "SELECT name FROM sqlite_master WHERE type = 'table'",
         };
-        let tables: Vec<String> =
-            sqlx::query_scalar(sql).fetch_all(&mut connection).await.map_err(ImportError::database)?;
-        let tables = tables.into_iter().collect();
-        let left = (MAX_THREAD_VALUES, MAX_THREAD_BYTES);
-        Ok(Self { connection, tables, postgres, watched, left, _copy: copy })
+        let mut tables = BTreeSet::new();
+        let take = |row: SourceRow| {
+            tables.extend(row.text("name"));
+            true
+        };
+        reader.each(sql, &[], take).await?;
+        reader.tables = tables;
+        Ok(reader)
     }
 
-    /// Checks that the file was not written since it was opened.
+    fn is_postgres(&self) -> bool {
+        matches!(self.connection, SourceConnection::Postgres(_))
+    }
+
+    /// Passes the rows of a statement to `take` until it returns `false`.
+    async fn each(
+        &mut self,
+        sql: &str,
+        values: &[&str],
+        mut take: impl FnMut(SourceRow) -> bool,
+    ) -> Result<(), ImportError> {
+        match &mut self.connection {
+            SourceConnection::Sqlite(connection) => {
+                let mut statement = connection.prepare(sql)?;
+                let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+                let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+                while let Some(row) = rows.next()? {
+                    if !take(SourceRow::of_sqlite(&columns, row)?) {
+                        break;
+                    }
+                }
+            }
+            SourceConnection::Postgres(connection) => {
+                let query = sqlx::query(sqlx::AssertSqlSafe(sql.to_owned()));
+                let query = values.iter().fold(query, |query, value| query.bind(*value));
+                let mut rows = query.fetch(connection);
+                while let Some(row) = rows.try_next().await.map_err(ImportError::database)? {
+                    if !take(SourceRow::of_postgres(&row)?) {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the file has not been written to since it was opened.
     pub(crate) fn check_unchanged(&self) -> Result<(), ImportError> {
         match &self.watched {
             Some((file, before)) if marks(file) != *before => Err(ImportError::InUse(file.clone())),
@@ -159,33 +206,35 @@ impl SourceReader {
         self.left.0 == 0 || self.left.1 == 0
     }
 
-    /// Returns the rows of a statement; none if the table does not exist. A text that is too large is null, and invalid
-    /// text is converted by [`text`].
+    /// Returns the rows of a statement; none if the table does not exist. A text that is too large is null.
     pub(crate) async fn rows(
         &mut self,
         table: &str,
         sql: &'static str,
         values: &[&str],
-    ) -> Result<Vec<AnyRow>, ImportError> {
+    ) -> Result<Vec<SourceRow>, ImportError> {
         if !self.has(table) {
             return Ok(Vec::new());
         }
-        let sql = sqlx::AssertSqlSafe(bounded(sql, self.postgres));
-        let query = values.iter().fold(sqlx::query(sql), |query, value| query.bind((*value).to_owned()));
-        query.fetch_all(&mut self.connection).await.map_err(ImportError::database)
+        let (sql, mut found) = (bounded(sql, self.is_postgres()), Vec::new());
+        let take = |row| {
+            found.push(row);
+            true
+        };
+        self.each(&sql, values, take).await?;
+        Ok(found)
     }
 
     /// Counts the rows of a DeerFlow table.
     pub(crate) async fn count(&mut self, table: &str, sql: &'static str) -> Result<usize, ImportError> {
         let rows = self.rows(table, sql, &[]).await?;
-        let count =
-            rows.first().map(|row| row.try_get::<i64, _>(0)).transpose().map_err(ImportError::database)?;
+        let count = rows.first().map(SourceRow::first_number).transpose()?;
         Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or_default())
     }
 
     /// Returns the newest checkpoint of a thread's root graph.
     pub(crate) async fn newest(&mut self, thread: &str) -> Result<Option<CheckpointRow>, ImportError> {
-        let sql = match self.postgres {
+        let sql = match self.is_postgres() {
             true => {
                 "SELECT checkpoint_id, parent_checkpoint_id, 'json' AS type,
                     CASE WHEN OCTET_LENGTH(checkpoint::TEXT) <= 33554432 THEN CONVERT_TO(checkpoint::TEXT, 'UTF8') END
@@ -208,7 +257,7 @@ impl SourceReader {
         thread: &str,
         id: &str,
     ) -> Result<Option<CheckpointRow>, ImportError> {
-        let sql = match self.postgres {
+        let sql = match self.is_postgres() {
             true => {
                 "SELECT checkpoint_id, parent_checkpoint_id, 'json' AS type,
                     CASE WHEN OCTET_LENGTH(checkpoint::TEXT) <= 33554432 THEN CONVERT_TO(checkpoint::TEXT, 'UTF8') END
@@ -232,9 +281,8 @@ impl SourceReader {
     ) -> Result<Option<CheckpointRow>, ImportError> {
         let rows = self.rows("checkpoints", sql, values).await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let value = stored(row)?;
-        let (id, parent) =
-            (text(row, "checkpoint_id")?.unwrap_or_default(), text(row, "parent_checkpoint_id")?);
+        let value = stored(row);
+        let (id, parent) = (row.text("checkpoint_id").unwrap_or_default(), row.text("parent_checkpoint_id"));
         self.spend(&value);
         Ok(Some(CheckpointRow { id, parent, value }))
     }
@@ -250,7 +298,7 @@ impl SourceReader {
             "SELECT type, CASE WHEN LENGTH(blob) <= 33554432 THEN blob END AS value FROM checkpoint_blobs
             WHERE thread_id = $1 AND checkpoint_ns = '' AND channel = $2 AND version = $3";
         let rows = self.rows("checkpoint_blobs", sql, &[thread, channel, version]).await?;
-        let value = rows.first().map(stored).transpose()?;
+        let value = rows.first().map(stored);
         Ok(value.filter(|value| value.kind != "empty"))
     }
 
@@ -266,7 +314,7 @@ impl SourceReader {
         checkpoint: &str,
         channel: &str,
     ) -> Result<Option<Vec<StoredValue>>, ImportError> {
-        let (table, sql) = match self.postgres {
+        let (table, sql) = match self.is_postgres() {
             true => (
                 "checkpoint_writes",
                 "SELECT type, CASE WHEN LENGTH(blob) <= 33554432 THEN blob END AS value FROM checkpoint_writes
@@ -283,51 +331,40 @@ impl SourceReader {
         if !self.has(table) {
             return Ok(Some(Vec::new()));
         }
-        let sql = sqlx::AssertSqlSafe(bounded(sql, self.postgres));
-        let query =
-            [thread, checkpoint, channel].iter().fold(sqlx::query(sql), |query, value| query.bind(*value));
-        let (mut rows, mut found) = (query.fetch(&mut self.connection), Vec::new());
+        let (sql, mut found) = (bounded(sql, self.is_postgres()), Vec::new());
         let (mut values, mut bytes) = self.left;
-        while let Some(row) = rows.try_next().await.map_err(ImportError::database)? {
-            let value = stored(&row)?;
+        let take = |row: SourceRow| {
+            let value = stored(&row);
             values = values.saturating_sub(1);
             bytes = bytes.saturating_sub(value.bytes.as_ref().map_or(0, Vec::len));
-            if values == 0 || bytes == 0 {
-                return Ok(None);
-            }
             found.push(value);
+            values > 0 && bytes > 0
+        };
+        self.each(&sql, &[thread, checkpoint, channel], take).await?;
+        if values == 0 || bytes == 0 {
+            return Ok(None);
         }
-        drop(rows);
         self.left = (values, bytes);
         Ok(Some(found))
     }
 
     pub(crate) async fn close(self) {
-        self.connection.close().await.ok();
+        if let SourceConnection::Postgres(connection) = self.connection {
+            connection.close().await.ok();
+        }
     }
 }
 
-fn stored(row: &AnyRow) -> Result<StoredValue, ImportError> {
-    let kind = text(row, "type")?;
-    let bytes: Option<Vec<u8>> = row.try_get("value").map_err(ImportError::database)?;
-    let bytes = bytes.filter(|bytes| i64::try_from(bytes.len()).is_ok_and(|bytes| bytes <= MAX_VALUE_BYTES));
-    Ok(StoredValue { kind: kind.unwrap_or_else(|| "null".to_owned()), bytes })
+fn stored(row: &SourceRow) -> StoredValue {
+    let bytes = row.bytes("value").filter(|bytes| bytes.len() <= MAX_VALUE_BYTES);
+    StoredValue {
+        kind: row.text("type").unwrap_or_else(|| "null".to_owned()),
+        bytes: bytes.map(<[u8]>::to_vec),
+    }
 }
 
-/// Reads a text; invalid UTF-8, and characters that PostgreSQL cannot store, are replaced.
-pub(crate) fn text(row: &AnyRow, column: &str) -> Result<Option<String>, ImportError> {
-    let text = match row.try_get::<Option<String>, _>(column) {
-        Ok(text) => text,
-        Err(_) => {
-            let bytes: Option<Vec<u8>> = row.try_get(column).map_err(ImportError::database)?;
-            bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        }
-    };
-    Ok(text.map(|text| text.replace('\0', "\u{fffd}")))
-}
-
-/// Limits the size of each `CAST(column AS TEXT)` in a statement. For an SQLite file, whose texts may be invalid, it
-/// returns bytes.
+/// Limits the size of each `CAST(column AS TEXT)` in a statement. In a statement for SQLite, whose texts may be invalid
+/// UTF-8, each cast returns bytes.
 fn bounded(sql: &str, postgres: bool) -> String {
     const END: &str = " AS TEXT)";
     let (mut done, mut rest) = (String::new(), sql);

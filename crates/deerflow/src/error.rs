@@ -8,25 +8,25 @@ use std::{io, path::PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The folder is not a DeerFlow home.
-    #[error("{} is no DeerFlow home: it has no `.deer-flow`, and neither `users`, `data` nor `channels` as that folder has", .0.display())]
+    #[error("{} is not a DeerFlow home: it contains neither `.deer-flow` nor `users`, `data` or `channels`", .0.display())]
     NoHome(PathBuf),
     /// The folder does not exist.
     #[error("{} does not exist", .0.display())]
     Missing(PathBuf),
     /// The path is a file.
-    #[error("{} is no folder: name DeerFlow's project folder, or its `.deer-flow`", .0.display())]
+    #[error("{} is not a folder; give DeerFlow's project folder or its `.deer-flow`", .0.display())]
     NoFolder(PathBuf),
     /// Another process is writing to the database.
-    #[error("{} is being written: stop DeerFlow first, and import again", .0.display())]
+    #[error("{} is in use; stop DeerFlow and import again", .0.display())]
     InUse(PathBuf),
     /// DeerFlow's database cannot be read.
-    #[error("DeerFlow's database cannot be read: {0}")]
+    #[error("cannot read DeerFlow's database: {0}")]
     Source(String),
     /// pudu's store failed.
-    #[error("the store cannot be written: {0}")]
+    #[error("cannot write to the store: {0}")]
     Store(#[from] StoreError),
     /// pudu's memory failed.
-    #[error("memory cannot be written: {0}")]
+    #[error("cannot write to memory: {0}")]
     Memory(#[from] MemoryError),
     /// A file operation failed.
     #[error("{}: {why}", path.display())]
@@ -38,8 +38,14 @@ pub enum ImportError {
     },
 }
 
+impl From<rusqlite::Error> for ImportError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Source(error.to_string())
+    }
+}
+
 impl ImportError {
-    /// A database URL may contain a password; sqlx's errors do not repeat it.
+    /// Converts an error of sqlx, whose errors do not repeat a password in the database URL.
     #[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]
     pub(crate) fn database(error: sqlx::Error) -> Self {
         Self::Source(error.to_string())

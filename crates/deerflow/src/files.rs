@@ -1,4 +1,4 @@
-//! Copies folders of another program: regular files only, without following links or overwriting files.
+//! Copies another program's folders: only regular files, without following links or overwriting files.
 
 use pudu_store::crash;
 use rustix::{
@@ -43,7 +43,7 @@ impl CopiedFiles {
     }
 }
 
-/// Returns the parts of a folder that are not regular files, with reasons.
+/// Lists the entries of a folder that cannot be copied, with reasons.
 pub(crate) fn skipped(root: &Path, wanted: Selection) -> io::Result<CopiedFiles> {
     let mut skipped = CopiedFiles::default();
     for found in walk(root, wanted)? {
@@ -57,36 +57,36 @@ pub(crate) fn skipped(root: &Path, wanted: Selection) -> io::Result<CopiedFiles>
 /// Reads a regular file up to a maximum size. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// The reason to skip the file: it is a link, not a regular file, too large or unreadable.
+/// The reason as text, if the file is a link, not a regular file, too large or unreadable.
 pub fn read_plain(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, &'static str> {
     match fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_symlink() => return Err("it is a link"),
-        Ok(meta) if !meta.is_file() => return Err("it is no plain file"),
-        Ok(meta) if meta.len() > max_bytes => return Err("it is too large"),
+        Ok(meta) if meta.is_symlink() => return Err("symbolic link"),
+        Ok(meta) if !meta.is_file() => return Err("not a regular file"),
+        Ok(meta) if meta.len() > max_bytes => return Err("too large"),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(_) => return Err("it cannot be read"),
+        Err(_) => return Err("unreadable"),
     }
-    // The file may have been replaced since.
+    // The file may have been replaced since the check.
     let mut bytes = Vec::new();
     let read = open(path).and_then(|file| file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes));
     match read {
-        Ok(_) if bytes.len() as u64 > max_bytes => Err("it is too large"),
+        Ok(_) if bytes.len() as u64 > max_bytes => Err("too large"),
         Ok(_) => Ok(Some(bytes)),
-        Err(_) => Err("it cannot be read"),
+        Err(_) => Err("unreadable"),
     }
 }
 
-/// Copies a sparse file: unwritten ranges take no space in the copy either.
+/// Copies a file with its holes, so that unwritten ranges take no space in the copy either.
 fn copy_with_holes(source: &mut File, copy: &mut File) -> io::Result<()> {
     let size = source.metadata()?.len();
     let mut at = 0;
     while at < size {
         let begin = match seek(&*source, SeekFrom::Data(at)) {
             Ok(begin) => begin,
-            // The rest is a hole.
+            // The remainder is a hole.
             Err(Errno::NXIO) => break,
-            // A file system without support for holes.
+            // The file system does not support holes.
             Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
             Err(error) => return Err(error.into()),
         };
@@ -97,7 +97,7 @@ fn copy_with_holes(source: &mut File, copy: &mut File) -> io::Result<()> {
         at = end;
     }
     copy.flush()?;
-    // Bytes appended meanwhile are copied, and a trailing hole is kept.
+    // Bytes appended during the copy are copied, and a trailing hole is kept.
     let written = copy.stream_position()?;
     copy.set_len(size.max(written))
 }
@@ -119,7 +119,7 @@ impl Selection {
 /// Copies each file to a temporary path first, so that no partial file gets the final name.
 pub(crate) struct Copier {
     aside: PathBuf,
-    /// Whether nothing is written.
+    /// Whether this is a dry run, which writes nothing.
     dry_run: bool,
 }
 
@@ -156,16 +156,16 @@ impl Copier {
     fn file(&self, from: &Path, to: &Path, path: PathBuf, copied: &mut CopiedFiles) -> io::Result<()> {
         let target = to.join(&path);
         if leads_away(to, &path) {
-            copied.left.push((path, "a link is in its way"));
+            copied.left.push((path, "blocked by a symbolic link in the target folder"));
             return Ok(());
         }
         let Ok(mut source) = open(&from.join(&path)) else {
-            copied.left.push((path, "it cannot be read"));
+            copied.left.push((path, "unreadable"));
             return Ok(());
         };
         match fs::symlink_metadata(&target) {
             Ok(there) if there.is_file() && there.len() == source.metadata()?.len() => copied.same += 1,
-            Ok(_) => copied.left.push((path, "another file of that name is there")),
+            Ok(_) => copied.left.push((path, "a different file with this name already exists")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 copied.new += 1;
                 if !self.dry_run {
@@ -197,10 +197,10 @@ impl Copier {
     }
 }
 
-/// Returns whether a folder between a root and a path below it is a link or not a folder.
+/// Returns whether any existing parent of a path below a root is not a real folder, but a file or a link.
 fn leads_away(root: &Path, place: &Path) -> bool {
     let folders = place.ancestors().skip(1).map(|folder| root.join(folder));
-    // No other process writes there: no daemon of that home is running.
+    // No other process writes there, because no daemon is running on that home.
     let odd = |folder: PathBuf| fs::symlink_metadata(folder).is_ok_and(|meta| !meta.is_dir());
     folders.into_iter().any(odd)
 }
@@ -230,7 +230,7 @@ fn walk(root: &Path, wanted: Selection) -> io::Result<Vec<WalkedFile>> {
     let (mut found, mut open) = (Vec::new(), vec![(PathBuf::new(), 0)]);
     match fs::symlink_metadata(root) {
         Ok(meta) if meta.is_dir() => {}
-        Ok(_) => return Ok(vec![WalkedFile::Left(PathBuf::from("."), "it is no folder")]),
+        Ok(_) => return Ok(vec![WalkedFile::Left(PathBuf::from("."), "not a folder")]),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
         Err(error) => return Err(error),
     }
@@ -240,17 +240,17 @@ fn walk(root: &Path, wanted: Selection) -> io::Result<Vec<WalkedFile>> {
         for entry in entries {
             let (path, kind) = (folder.join(entry.file_name()), entry.file_type()?);
             if found.len() >= MAX_FILES {
-                found.push(WalkedFile::Left(path, "there are too many files"));
+                found.push(WalkedFile::Left(path, "too many files"));
                 return Ok(found);
             }
             match (kind.is_dir(), kind.is_file()) {
-                (true, _) if depth >= MAX_DEPTH => found.push(WalkedFile::Left(path, "it is too deep")),
+                (true, _) if depth >= MAX_DEPTH => found.push(WalkedFile::Left(path, "nested too deeply")),
                 (true, _) if (wanted.enter)(&path) => open.push((path, depth + 1)),
                 (_, true) if (wanted.take)(&path) => found.push(WalkedFile::Plain(path)),
                 (true, _) | (_, true) => {}
                 _ if !(wanted.take)(&path) => {}
-                _ if kind.is_symlink() => found.push(WalkedFile::Left(path, "it is a link")),
-                _ => found.push(WalkedFile::Left(path, "it is no plain file")),
+                _ if kind.is_symlink() => found.push(WalkedFile::Left(path, "symbolic link")),
+                _ => found.push(WalkedFile::Left(path, "not a regular file")),
             }
         }
     }
@@ -264,7 +264,7 @@ pub(crate) fn digest(root: &Path, wanted: Selection) -> io::Result<Option<String
         if let WalkedFile::Plain(path) = found {
             let (file, mut bytes) = (open(&root.join(&path))?, Vec::new());
             let size = file.metadata()?.len();
-            // Of larger files, only the beginning and the size are digested.
+            // Only the beginning and the size of larger files are digested.
             file.take(MAX_DIGESTED_BYTES).read_to_end(&mut bytes)?;
             lines.push(format!("{} {size} {}", path.display(), pudu_base::digest(&bytes)));
         }

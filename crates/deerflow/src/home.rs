@@ -1,4 +1,4 @@
-//! A DeerFlow home on disk: its folder and its files.
+//! Locates a DeerFlow home and its files.
 
 use crate::error::ImportError;
 use std::{
@@ -20,7 +20,7 @@ pub struct DeerFlowHome {
 }
 
 impl DeerFlowHome {
-    /// Finds the home at this path: the project's folder, or the home itself.
+    /// Finds the home at this path, which is the project's folder or the home itself.
     ///
     /// # Errors
     /// When there is no home.
@@ -38,7 +38,7 @@ impl DeerFlowHome {
         };
         let folder = below.iter().find(is_home).ok_or_else(|| ImportError::NoHome(dir.to_owned()))?.clone();
         let around: Vec<PathBuf> = folder.ancestors().take(3).map(Path::to_path_buf).collect();
-        // Parent folders are not searched.
+        // Folders above the given one are not searched.
         let around: Vec<PathBuf> =
             around.into_iter().filter(|place| place.starts_with(dir) || folder == *dir).collect();
         let find = |names: &[&str], is_wanted: fn(&PathBuf) -> bool| {

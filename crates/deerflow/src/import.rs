@@ -1,10 +1,11 @@
-//! The import, one kind of item after another: users first, because everything else belongs to them.
+//! Imports one kind of item at a time, beginning with users, because everything else belongs to them.
 
 mod agents;
 mod memory;
 mod people;
 mod places;
 mod rows;
+mod schedules;
 mod threads;
 
 use crate::{
@@ -27,9 +28,9 @@ use std::{
 pub struct Place {
     /// The conversation's key.
     pub key: String,
-    /// ID of the first message of its chain, on platforms with reply chains.
+    /// ID of the first message in the chain, on platforms with reply chains.
     pub message: Option<String>,
-    /// The room that owns the thread, unless it belongs to one user.
+    /// Room that owns the thread; `None` if one user owns it.
     pub room: Option<UserId>,
 }
 
@@ -44,7 +45,7 @@ pub struct ImportTarget {
     pub memory: MemoryOptions,
     /// Returns the conversation of an account's chat, or of a topic in it.
     pub place: fn(account: &str, chat: &str, topic: Option<&str>) -> Place,
-    /// Whether nothing is written. The store is then a copy of the real one.
+    /// Whether this is a dry run, which writes nothing. `db` is then a copy of the real store.
     pub dry_run: bool,
 }
 
@@ -56,8 +57,8 @@ struct Import<'a> {
     copier: Copier,
     notes: HashMap<(String, String), ImportNote>,
     report: ImportReport,
-    /// Users that were reported as deleted.
-    told: HashSet<UserId>,
+    /// Users already reported as deleted.
+    reported_forgotten: HashSet<UserId>,
     now: i64,
 }
 
@@ -83,7 +84,7 @@ pub async fn import(
         copier: Copier::new(target.home.join("tmp").join("import"), target.dry_run),
         notes: notes.map(|note| ((note.kind.clone(), note.item.clone()), note)).collect(),
         report: ImportReport { dry_run: target.dry_run, items: Vec::new() },
-        told: HashSet::new(),
+        reported_forgotten: HashSet::new(),
         now,
     };
     import.accounts().await?;
@@ -93,6 +94,7 @@ pub async fn import(
     import.threads(&places).await?;
     import.conversations(places).await?;
     import.feedback().await?;
+    import.schedules().await?;
     import.agents()?;
     import.skills()?;
     import.others().await?;
@@ -109,15 +111,15 @@ impl Import<'_> {
         self.notes.get(&(kind.to_owned(), item.to_owned()))
     }
 
-    /// Returns whether a user was deleted here, which is reported once.
+    /// Returns whether a user was deleted in pudu. Reports each such user once.
     fn is_forgotten(&mut self, user: &UserId) -> bool {
         let mark = digest(user.as_str());
         let forgotten = self.note_of(FORGOTTEN_NOTE, &mark).is_some();
-        if forgotten && self.told.insert(user.clone()) {
+        if forgotten && self.reported_forgotten.insert(user.clone()) {
             self.report.left(
                 ItemKind::Other,
                 user.as_str(),
-                "this user was forgotten here, and is not brought back",
+                "forgotten with `pudu forget`; not imported again",
             );
         }
         forgotten
@@ -132,9 +134,13 @@ impl Import<'_> {
     /// Reports items without an equivalent in pudu.
     async fn others(&mut self) -> Result<(), ImportError> {
         let tables = [
-            ("runs", "SELECT COUNT(*) FROM runs", "their messages are in the threads"),
-            ("run_events", "SELECT COUNT(*) FROM run_events", "their messages are in the threads"),
-            ("scheduled_tasks", "SELECT COUNT(*) FROM scheduled_tasks", "pudu has no scheduled tasks"),
+            ("runs", "SELECT COUNT(*) FROM runs", "their messages are imported with the threads"),
+            ("run_events", "SELECT COUNT(*) FROM run_events", "their messages are imported with the threads"),
+            (
+                "scheduled_task_runs",
+                "SELECT COUNT(*) FROM scheduled_task_runs",
+                "their messages are imported with the threads",
+            ),
             ("agents", "SELECT COUNT(*) FROM agents", "export them to files in DeerFlow first"),
         ];
         for (table, sql, what) in tables {
@@ -145,8 +151,11 @@ impl Import<'_> {
             }
         }
         let files = [
-            ("USER.md", "it is about all users; let each tell the agent, or put it into SOUL.md"),
-            ("integrations", "their secrets and tools are DeerFlow's own"),
+            (
+                "USER.md",
+                "it applies to all users; copy it to SOUL.md, or let each user repeat it to the agent",
+            ),
+            ("integrations", "specific to DeerFlow"),
         ];
         for (name, why) in files {
             if self.source.folder.join(name).exists() {
@@ -157,7 +166,7 @@ impl Import<'_> {
     }
 }
 
-/// Returns the user of a DeerFlow ID; the local user if there is none.
+/// Returns the user for a DeerFlow ID, or the local user if there is none.
 fn user_of(raw: Option<&str>) -> UserId {
     raw.and_then(|raw| UserId::from_raw(raw).ok()).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
-//! Imports a DeerFlow home, which is not changed.
+//! Imports a DeerFlow home without changing it.
 //!
-//! Each item is written in one transaction with a note of its import, or is a file that exists or not: an interrupted
-//! import resumes and repeats nothing. An item that cannot be imported is an entry of the [`ImportReport`] and stops
-//! nothing else.
+//! An item is either written in one transaction together with a note of its import, or it is a file that exists or does
+//! not, so an interrupted import resumes without repeating anything. An item that cannot be imported is listed in the
+//! [`ImportReport`] and does not stop the import.
 //!
 //! Deliberately absent: the configuration, which the daemon reads itself, and the verification of passwords.
 
@@ -15,6 +15,7 @@ mod home;
 mod import;
 mod messages;
 mod report;
+mod row;
 mod time;
 mod value;
 

@@ -1,7 +1,7 @@
 //! Converts LangChain messages to pudu messages.
 //!
-//! Notes from DeerFlow to its model (date, memory, reminders) are skipped: pudu writes its own. Signed reasoning is
-//! skipped too: only the provider of the original model accepts it, and it is optional.
+//! Notes from DeerFlow to its model (date, memory, reminders) are skipped, because pudu writes its own. Signed
+//! reasoning is skipped as well, because it is optional and only the original model's provider accepts it.
 
 use crate::value::CLASS;
 use pudu_base::{
@@ -10,14 +10,14 @@ use pudu_base::{
 };
 use serde_json::{Map, Value, json};
 
-/// Number of skipped parts of a thread.
+/// Numbers of skipped parts of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SkippedParts {
-    /// Notes of DeerFlow to its model.
+    /// Number of notes from DeerFlow to its model.
     pub(crate) notes: usize,
-    /// Images inside messages.
+    /// Number of images inside messages.
     pub(crate) images: usize,
-    /// Messages of an unknown kind.
+    /// Number of messages of an unknown kind.
     pub(crate) unknown: usize,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn read(value: &Value, number: usize, skipped: &mut SkippedParts) -> 
     }
 }
 
-/// Returns a message's id, if it has one.
+/// Returns a message's ID, if it has one.
 pub(crate) fn id(fields: &Map<String, Value>) -> Option<&str> {
     text_of(fields, "id").filter(|id| !id.is_empty())
 }
@@ -81,7 +81,7 @@ fn human(fields: &Map<String, Value>, id: &MessageId, skipped: &mut SkippedParts
     let text = answer.or(said).map_or(text, str::to_owned);
     let mut human = Human::new(id.as_str(), text);
     if skipped.images > images {
-        human.notes.push("A picture came with this, which was not moved in with the message.".to_owned());
+        human.notes.push("An image of this message was not imported.".to_owned());
     }
     human.files = files(extra(fields, "files"));
     Some(human)
@@ -140,7 +140,7 @@ fn assistant(fields: &Map<String, Value>, id: MessageId, skipped: &mut SkippedPa
     Assistant { id, text, reasoning, provider_parts: None, calls, finish, model, usage, failure: None }
 }
 
-/// Returns the model error behind a message that DeerFlow wrote in place of an answer. `None` for other messages.
+/// Returns the model error behind a message that DeerFlow wrote in place of an answer; `None` for other messages.
 #[must_use]
 pub fn read_failure(fields: &Map<String, Value>, text: &str) -> Option<RunFailure> {
     if extra(fields, "deerflow_error_fallback").and_then(Value::as_bool) != Some(true) {
@@ -228,11 +228,11 @@ pub fn read_report(fields: &Map<String, Value>) -> Option<TaskReport> {
         "max_turns_reached" => (TaskStatus::Failed, Some(StopReason::TurnCapped)),
         _ => (TaskStatus::Failed, None),
     };
-    let told = extra(fields, "subagent_stop_reason").cloned().unwrap_or_default();
+    let raw_reason = extra(fields, "subagent_stop_reason").cloned().unwrap_or_default();
     let tokens = |key: &str| extra(fields, "subagent_token_usage")?.get(key)?.as_u64();
     Some(TaskReport {
         status,
-        stop_reason: capped.or_else(|| serde_json::from_value(told).ok()),
+        stop_reason: capped.or_else(|| serde_json::from_value(raw_reason).ok()),
         model: text("subagent_model_name").unwrap_or_default().to_owned(),
         usage: Usage::plain(tokens("input_tokens").unwrap_or(0), tokens("output_tokens").unwrap_or(0)),
         text: brief.or_else(|| text("subagent_error")).unwrap_or_default().to_owned(),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_sub_agent_ended_is_moved_in() {
+    fn the_outcome_of_a_sub_agent_is_imported() {
         let check = |extra: Value, expect: (TaskStatus, Option<StopReason>, &str, u64)| {
             let Message::Tool(result) =
                 message(&json!({"type": "tool", "id": "1", "additional_kwargs": extra}))
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_for_a_model_that_failed_is_moved_in_as_a_failure() {
+    fn an_answer_for_a_failed_model_is_imported_as_a_failure() {
         let extra = json!({"deerflow_error_fallback": true, "error_reason": "quota"});
         let failed =
             message(&json!({"type": "ai", "id": "1", "content": "No credit.", "additional_kwargs": extra}));

@@ -1,4 +1,4 @@
-//! The report of imported, existing and skipped items, with reasons.
+//! Report of imported, unchanged and skipped items, with reasons.
 
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt::Write};
@@ -29,6 +29,8 @@ pub enum ItemKind {
     Skill,
     /// Feedback on an answer.
     Feedback,
+    /// A scheduled task.
+    Schedule,
     /// Everything else.
     Other,
 }
@@ -37,11 +39,11 @@ pub enum ItemKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemOutcome {
-    /// It was imported.
+    /// The item was imported.
     Taken,
-    /// It existed already.
+    /// The item existed already.
     Unchanged,
-    /// It was skipped.
+    /// The item was skipped.
     Left,
 }
 
@@ -52,7 +54,7 @@ pub struct ReportItem {
     pub kind: ItemKind,
     /// Result of its import.
     pub outcome: ItemOutcome,
-    /// Its ID, or its path in the home.
+    /// ID of the item, or its path in the home.
     pub item: String,
     /// User that owns it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +102,7 @@ impl ImportReport {
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
-        let head = if self.dry_run { "Nothing was written. It would be:\n" } else { "" };
+        let head = if self.dry_run { "Dry run; nothing was written. An import would give:\n" } else { "" };
         text.push_str(head);
         text.push_str(&self.table());
         let lines: Vec<String> = self.items.iter().filter(|item| item.note.is_some()).map(line).collect();
@@ -119,11 +121,11 @@ impl ImportReport {
                 *count += 1;
             }
         }
-        let mut table = format!("{:<14}{:>8}{:>12}{:>8}\n", "", "TAKEN", "UNCHANGED", "LEFT");
+        let mut table = format!("{:<14}{:>10}{:>12}{:>10}\n", "", "IMPORTED", "UNCHANGED", "SKIPPED");
         for (kind, [taken, unchanged, left]) in counts {
             let name = serde_json::to_value(kind).ok();
             let name = name.as_ref().and_then(|name| name.as_str()).unwrap_or_default();
-            let _ = writeln!(table, "{name:<14}{taken:>8}{unchanged:>12}{left:>8}");
+            let _ = writeln!(table, "{name:<14}{taken:>10}{unchanged:>12}{left:>10}");
         }
         table
     }
@@ -132,9 +134,9 @@ impl ImportReport {
 /// Formats one item as a line without control characters.
 fn line(item: &ReportItem) -> String {
     let word = match item.outcome {
-        ItemOutcome::Taken => "took",
-        ItemOutcome::Unchanged => "same",
-        ItemOutcome::Left => "left",
+        ItemOutcome::Taken => "imported",
+        ItemOutcome::Unchanged => "unchanged",
+        ItemOutcome::Left => "skipped",
     };
     let user = item.user.as_ref().map(|user| format!(" of {user}")).unwrap_or_default();
     let note = item.note.as_deref().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Parses timestamps of databases and files.
 
-/// Parses a timestamp in a database's or ISO format, in milliseconds since 1970. The default time zone is UTC, as in
-/// DeerFlow.
+/// Parses a timestamp in a database's or ISO format. Returns milliseconds since 1970. The default time zone is UTC, as
+/// in DeerFlow.
 pub(crate) fn millis(text: &str) -> Option<i64> {
     let text = text.trim();
     let zoned = text.parse::<jiff::Timestamp>().ok();
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_write_a_time_is_read() {
+    fn every_timestamp_format_is_parsed() {
         for text in [
             "2026-03-01 09:00:00.000000",
             "2026-03-01 09:00:00.000000+00:00",

@@ -6,7 +6,7 @@
 use rmpv::Value as Packed;
 use serde_json::{Map, Value, json};
 
-/// Key with the class's name among an object's fields.
+/// Key for the class's name among an object's fields.
 pub(crate) const CLASS: &str = "__class__";
 /// Maximum depth of a value, including levels inside of objects.
 const MAX_DEPTH: usize = 128;
@@ -25,14 +25,14 @@ mod code {
 /// Reason why a value cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ValueError {
-    /// It is truncated or invalid.
-    #[error("its bytes are cut or damaged")]
+    /// The value is truncated or invalid.
+    #[error("truncated or damaged data")]
     Damaged,
-    /// It is nested too deeply.
-    #[error("it is nested deeper than {MAX_DEPTH} levels")]
+    /// The value is nested too deeply.
+    #[error("more than {MAX_DEPTH} levels of nesting")]
     Deep,
-    /// Its serialization can only be read by Python.
-    #[error("it is serialized as `{0}`, which is not read")]
+    /// Only Python can read the serialization.
+    #[error("unsupported serialization `{0}`")]
     Kind(String),
 }
 
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_cuts_depth_and_pickles_are_refused() {
+    fn invalid_truncated_deep_and_pickled_values_are_refused() {
         let whole = packed(&Packed::Array(vec![Packed::from("word"); 3]));
         for end in 0..whole.len() {
             assert_eq!(read("msgpack", &whole[..end]), Err(ValueError::Damaged), "{end}");
@@ -220,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             for kind in ["msgpack", "json"] {
                 read(kind, &bytes).ok();
             }

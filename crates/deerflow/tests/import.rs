@@ -224,19 +224,19 @@ async fn one_bad_thread_stops_no_other_one() {
     let deep = format!("{}C0", "91".repeat(5_000));
     let table = [
         (
-            "its bytes are cut or damaged",
+            "truncated or damaged data",
             "UPDATE checkpoints SET checkpoint = X'D9' WHERE thread_id = 'thread-im'".to_owned(),
         ),
         (
-            "it is nested deeper",
+            "levels of nesting",
             format!("UPDATE checkpoints SET checkpoint = X'{deep}' WHERE thread_id = 'thread-im'"),
         ),
         (
-            "its checkpoint is none",
+            "its checkpoint is not an object",
             "UPDATE checkpoints SET checkpoint = X'93010203' WHERE thread_id = 'thread-im'".to_owned(),
         ),
         (
-            "serialized as `pickle`",
+            "unsupported serialization `pickle`",
             "UPDATE checkpoints SET type = 'pickle' WHERE thread_id = 'thread-im'".to_owned(),
         ),
         (
@@ -244,7 +244,7 @@ async fn one_bad_thread_stops_no_other_one() {
             "UPDATE checkpoints SET checkpoint = zeroblob(33554433) WHERE thread_id = 'thread-im'".to_owned(),
         ),
         (
-            "lead in a circle",
+            "form a cycle",
             "UPDATE checkpoints SET thread_id = 'x' WHERE thread_id = 'thread-im';
              UPDATE checkpoints SET thread_id = 'thread-im' WHERE thread_id = 'thread-delta';
              DELETE FROM checkpoints WHERE checkpoint_id = (SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = 'thread-im');
@@ -284,7 +284,8 @@ async fn links_and_other_peoples_files_stay_where_they_are() {
         report.items.iter().find(|item| item.kind == ItemKind::Files && item.item == "thread-ada").unwrap();
     let note = files.note.as_deref().unwrap();
     assert!(
-        note.contains("away: it is a link") && note.contains("notes.txt: another file of that name is there"),
+        note.contains("away: symbolic link")
+            && note.contains("notes.txt: a different file with this name already exists"),
         "{note}"
     );
     assert_eq!(fs::read_to_string(own).unwrap(), "mine");
@@ -338,7 +339,10 @@ async fn the_files_of_a_thread_that_was_deleted_do_not_come_back() {
     assert!(!own.exists());
     for kind in [ItemKind::Thread, ItemKind::Files] {
         let item = report.items.iter().find(|item| item.kind == kind && item.item == "thread-ada").unwrap();
-        assert_eq!((item.outcome, item.note.as_deref()), (ItemOutcome::Left, Some("it was deleted here")));
+        assert_eq!(
+            (item.outcome, item.note.as_deref()),
+            (ItemOutcome::Left, Some("deleted in pudu after the import"))
+        );
     }
 }
 
@@ -408,7 +412,7 @@ async fn a_database_without_threads_is_told() {
     let report = homes.import().await;
     for table in ["checkpoints", "threads_meta"] {
         let item = report.items.iter().find(|item| item.item == table).unwrap();
-        assert!(item.note.as_deref().unwrap().contains("no such table"), "{item:?}");
+        assert!(item.note.as_deref().unwrap().contains("does not have this table"), "{item:?}");
     }
 }
 
@@ -423,5 +427,38 @@ async fn nothing_is_written_through_a_link_of_the_target() {
     let report = homes.import().await;
     assert!(fs::read_dir(&away).unwrap().next().is_none());
     let files = report.items.iter().find(|item| item.kind == ItemKind::Files && item.item == "thread-ada");
-    assert!(files.unwrap().note.as_deref().unwrap().contains("a link is in its way"));
+    assert!(files.unwrap().note.as_deref().unwrap().contains("blocked by a symbolic link"));
+}
+
+#[tokio::test]
+async fn scheduled_tasks_wait_for_their_next_time_and_a_deleted_one_stays_deleted() {
+    let homes = Homes::new().await;
+    homes.run(&format!(
+        "DROP TABLE IF EXISTS scheduled_tasks;
+         CREATE TABLE scheduled_tasks (id TEXT, user_id TEXT, thread_id TEXT, context_mode TEXT, title TEXT, prompt TEXT,
+             schedule_type TEXT, schedule_spec TEXT, timezone TEXT, status TEXT, run_count INTEGER, created_at TEXT);
+         INSERT INTO scheduled_tasks VALUES
+             ('task-1', '{ADA}', NULL, 'fresh_thread_per_run', 'News', 'Read', 'cron', '{{\"cron\": \"0 9 * * *\"}}', 'Asia/Shanghai', 'running', 4, '2026-01-01T00:00:00+00:00'),
+             ('task-2', '{ADA}', 'thread-ada', 'reuse_thread', 'Once', 'Read', 'once', '{{\"run_at\": \"2020-01-01T00:00:00Z\"}}', 'UTC', 'enabled', 0, NULL),
+             ('task-3', '{BO}', NULL, 'fresh_thread_per_run', 'Odd', 'Read', 'cron', '{{\"cron\": \"x\"}}', 'UTC', 'enabled', 0, NULL),
+             (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+    ));
+    let report = homes.import().await;
+    let expected = [("News", ItemOutcome::Taken), ("Odd", ItemOutcome::Left), ("Once", ItemOutcome::Taken)];
+    let mut found = outcomes(&report, ItemKind::Schedule);
+    found.retain(|(item, _)| item != "a row of scheduled_tasks");
+    found.sort();
+    assert_eq!(found, expected.map(|(item, outcome)| (item.to_owned(), outcome)));
+    let [once, news] = [("task-2", "cancelled", None), ("task-1", "enabled", Some(1))];
+    for (id, status, next) in [once, news] {
+        let task = homes.db.scheduled_task(id).await.unwrap().unwrap();
+        assert_eq!(
+            (task.status.as_str(), task.next_run.map(|next| i64::from(next > NOW))),
+            (status, next),
+            "{id}"
+        );
+    }
+    homes.db.delete_scheduled_task("task-1").await.unwrap();
+    homes.import().await;
+    assert_eq!(homes.db.scheduled_task("task-1").await.unwrap(), None);
 }

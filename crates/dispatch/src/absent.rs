@@ -1,12 +1,12 @@
-//! Events and turns whose account is not there. They stay held until it is, so that the inbox does not hand them out again
-//! and again.
+//! Events and turns of bots that are currently unavailable. They are held until their bot returns, because the inbox
+//! would otherwise dispatch them repeatedly.
 
 use crate::bus::InboxItem;
-use pudu_client::store::TurnRow;
+use pudu_store::TurnRow;
 
 #[derive(Default)]
 pub(super) struct Absent {
-    /// Turns of an earlier process, with the messages that belong to each.
+    /// Turns of an earlier process, with the messages of each.
     pub(super) turns: Vec<(TurnRow, Vec<InboxItem>)>,
     pub(super) events: Vec<InboxItem>,
 }

@@ -1,8 +1,8 @@
-//! Access of people. One gate for messages, edits, buttons and commands; ids decide, never names.
+//! Access control: one gate for messages, edits, buttons and commands. Decisions depend on ids, never on names.
 
 use pudu_channels::Inbound;
-use pudu_client::store::{Db, StoreError};
 use pudu_config::Allow;
+use pudu_store::{Db, StoreError};
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{Mutex, PoisonError, RwLock},
@@ -10,45 +10,45 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// People and chats that an account listens to.
+/// People and chats that may use a bot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// People.
+    /// Allowed people.
     pub users: Allow,
-    /// Chats.
+    /// Allowed chats.
     pub chats: Allow,
-    /// Whether people make themselves known by a code; a person who is not listed has to.
+    /// Whether a person who is not listed must first redeem a code.
     pub pairing: bool,
 }
 
 /// Verdict of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessVerdict {
-    /// Let the sender speak.
+    /// The sender may use the bot.
     Welcome,
     /// Send a polite refusal.
     Refuse,
-    /// Give no sign at all.
+    /// Give no answer.
     Ignore,
 }
 
 impl Access {
-    /// Listens to all.
+    /// Returns rules that admit everyone.
     pub fn everyone() -> Self {
         Self { users: Allow::Everyone, chats: Allow::Everyone, pairing: false }
     }
 
-    /// Listens to none.
+    /// Returns rules that admit no one.
     pub fn nobody() -> Self {
         Self { users: Allow::Only(BTreeSet::new()), chats: Allow::Only(BTreeSet::new()), pairing: false }
     }
 
-    /// Returns whether all people may speak.
+    /// Returns whether everyone may write.
     pub fn is_open(&self) -> bool {
         !self.pairing && self.users == Allow::Everyone
     }
 
-    /// Returns whether a person is listed, or `known` by a code.
+    /// Returns whether a person is listed, or `known` because they redeemed a code.
     pub fn knows(&self, person: &str, known: bool) -> bool {
         known
             || match self.users {
@@ -57,12 +57,13 @@ impl Access {
             }
     }
 
-    /// Returns whether a code in this event is accepted: strangers may show one, but in no chat that gets no answers.
+    /// Returns whether a code in this event is accepted. Strangers may send one, except in chats where the bot does
+    /// not answer.
     pub fn takes_code(&self, inbound: &Inbound) -> bool {
         inbound.addressed && (inbound.private || self.chats.permits(&inbound.address.chat))
     }
 
-    /// Judges an event. `known`: its sender made themselves known by a code.
+    /// Decides how to treat an event. `known` is whether its sender has redeemed a code.
     pub fn judge(&self, inbound: &Inbound, known: bool) -> AccessVerdict {
         if !inbound.addressed {
             return AccessVerdict::Ignore;
@@ -73,18 +74,18 @@ impl Access {
         match (user && chat, inbound.private) {
             (true, _) => AccessVerdict::Welcome,
             (false, true) => AccessVerdict::Refuse,
-            // In a group a refusal would only make noise for those who may speak.
+            // In a group, a refusal would only disturb the people who may use the bot.
             (false, false) => AccessVerdict::Ignore,
         }
     }
 }
 
-/// People known to each account, as the store has them.
+/// Stored set of the people who paired with each bot.
 #[derive(Default)]
 pub struct PairedPeople(RwLock<BTreeSet<(String, String)>>);
 
 impl PairedPeople {
-    /// Reads the people who are known by a code.
+    /// Reads the people who have redeemed a code.
     pub async fn read(db: &Db) -> Result<Self, StoreError> {
         let paired = db.paired().await?.into_iter().map(|paired| (paired.account, paired.person));
         Ok(Self(RwLock::new(paired.collect())))
@@ -118,13 +119,13 @@ pub struct Refusals(Mutex<HashMap<String, Instant>>);
 impl Refusals {
     /// Returns whether this stranger gets a refusal now.
     pub fn due(&self, account: &str, sender: &str, now: Instant) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.retain(|_, at| now.duration_since(*at) < EVERY);
+        let mut refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.retain(|_, at| now.duration_since(*at) < EVERY);
         let stranger = format!("{account}:{sender}");
-        if told.contains_key(&stranger) || told.len() >= MAX_TRACKED_STRANGERS {
+        if refused.contains_key(&stranger) || refused.len() >= MAX_TRACKED_STRANGERS {
             return false;
         }
-        told.insert(stranger, now);
+        refused.insert(stranger, now);
         true
     }
 }
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_decide_and_names_do_not() {
+    fn access_depends_on_ids_and_not_on_names() {
         let only = |ids: &[&str]| Allow::Only(ids.iter().map(|id| (*id).to_owned()).collect());
         let check = |users: Allow, chats: Allow, inbound: Inbound, expect: AccessVerdict| {
             let access = Access { users, chats, pairing: false };
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn with_codes_nobody_is_let_in_who_is_neither_listed_nor_known() {
+    fn with_pairing_only_listed_and_paired_people_are_admitted() {
         let ada = || Allow::Only(["1".to_owned()].into());
         let check = |users: Allow, user: &str, known: bool, private: bool, expect: AccessVerdict| {
             let access = Access { users, chats: Allow::Everyone, pairing: true };
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_taken_where_somebody_is_answered() {
+    fn codes_are_accepted_only_where_the_bot_answers() {
         let chats = Allow::Only(["x".to_owned()].into());
         let access = |chats: &Allow| Access { users: Allow::Everyone, chats: chats.clone(), pairing: true };
         let check = |chats: &Allow, private: bool, addressed: bool, expect: bool| {
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_told_once_an_hour() {
+    fn a_stranger_is_refused_at_most_once_an_hour() {
         let (refusals, now) = (Refusals::default(), Instant::now());
         assert!(refusals.due("a", "7", now));
         assert!(!refusals.due("a", "7", now + EVERY / 2));

@@ -1,16 +1,13 @@
-//! The accounts that there are, and how each treats people.
+//! The bots, and the rules of each.
 
 use super::access::Access;
 use jiff::tz::TimeZone;
+use pudu_agent::{Authoring, RunFeatures, RunSecrets, agents::is_lead};
+use pudu_base::{Thinking, UserId};
 use pudu_channels::{Channel, Inbound};
-use pudu_client::{
-    Authoring, RunFeatures, RunSecrets,
-    agents::is_lead,
-    base::{Thinking, UserId},
-    harness::WallClock,
-};
 use pudu_config::FollowUpMode;
 use pudu_config::{self as config, Choosing, GroupContext};
+use pudu_harness::WallClock;
 use pudu_kit::clock;
 use pudu_texts::Language;
 use serde_json::Value;
@@ -19,35 +16,35 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-/// DeerFlow's ceiling for a run's steps, where the configuration sets none.
+/// Default maximum number of steps of a run, as in DeerFlow.
 const MAX_STEPS: u32 = 1000;
 
-/// One account: its channel and the people that it listens to. Conversations keep it while its channel is replaced.
+/// A configured bot: its channel and its rules. Conversations keep the bot while its channel is replaced.
 pub struct Account {
     channel: RwLock<Arc<dyn Channel>>,
     policy: RwLock<Arc<AccountRules>>,
 }
 
-/// How an account treats people. Changes for the next message.
+/// Rules of a bot. A change takes effect with the next message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AccountRules {
     /// People and chats that may use the bot.
     pub access: Access,
-    /// Effect of a message during a run.
+    /// How a message that arrives during a run is handled.
     pub mode: FollowUpMode,
-    /// The agent that answers, and how.
+    /// The agent that answers, and its settings.
     pub session: config::SessionOverrides,
-    /// Ids of the approvers; if empty, the person that the run works for.
+    /// Ids of the approvers. If empty, only the person that the run works for may approve.
     pub approvers: BTreeSet<String>,
-    /// Whether people choose the agent that answers, where the configuration says so.
+    /// Whether people may choose the agent that answers; `None` if that is not configured.
     pub agent_choice: Option<Choosing>,
-    /// The time zone of its people, which the model receives.
+    /// Time zone of the account's users, which the model receives.
     pub timezone: TimeZone,
-    /// Maximum number of model calls that a session may set for a run.
+    /// Upper bound on a session's `recursion_limit`, the maximum number of model calls per run.
     pub max_steps: u32,
-    /// The language of all answers, where the configuration says one.
+    /// The language of all answers, if the configuration sets one.
     pub language: Option<Language>,
-    /// Recent messages of a group that the model reads beside a question.
+    /// Recent messages of a group that the model gets together with a question.
     pub context: GroupContext,
 }
 
@@ -58,25 +55,25 @@ pub struct AgentSession {
     pub agent: Option<String>,
     /// The model, unless people chose another.
     pub model: Option<String>,
-    /// How hard the model thinks, unless people chose that.
+    /// The thinking effort, unless people chose another.
     pub thinking: Option<Thinking>,
-    /// How many model calls a run may take.
+    /// Maximum number of model calls of a run.
     pub steps: Option<u32>,
-    /// Parts of the agent that the configuration switches.
+    /// Parts of the agent that the configuration switches on or off.
     pub features: RunFeatures,
-    /// Secrets of the configuration that commands of private chats find.
+    /// Secrets in the configuration that are available to commands in private chats.
     pub own_secrets: RunSecrets,
-    /// The user, a person or a room, whose own agents are found besides the shared ones. The configuration means shared
-    /// ones.
+    /// The user (a person or a room) whose own agents are available in addition to the shared ones. `None` if the
+    /// configuration selects the agent, because it selects a shared one.
     pub agents_of: Option<UserId>,
-    /// Rights of a run to change agents.
+    /// Permission of a run to change agents.
     pub authoring: Authoring,
     /// The user that a run works for.
     pub user: UserId,
 }
 
 impl AccountRules {
-    /// A policy without settings for runs.
+    /// Returns rules without settings for runs.
     pub fn open(access: Access, mode: FollowUpMode) -> Self {
         let (session, approvers) = (config::SessionOverrides::default(), BTreeSet::new());
         Self {
@@ -92,19 +89,19 @@ impl AccountRules {
         }
     }
 
-    /// Returns the language of the answer to an event: the account's, or else the person's, if the platform reports it
-    /// and there is a catalogue, or else English.
+    /// Returns the language for answering an event: the account's if configured, else the sender's if the platform
+    /// reports it and it has a catalogue, else English.
     pub(super) fn language(&self, inbound: &Inbound) -> Language {
         let person = || inbound.sender.language.as_deref().and_then(Language::of_person);
         self.language.or_else(person).unwrap_or_default()
     }
 
-    /// Returns the day, the time and the time zone of its people, in words for the model.
+    /// Returns the day, the time and the time zone, as text for the model.
     pub(super) fn now(&self) -> String {
         clock::for_model(clock::now(), &self.timezone)
     }
 
-    /// Returns a clock that yields the same as `now`.
+    /// Returns a clock that renders the current time like `now`.
     pub(super) fn clock(&self) -> WallClock {
         let zone = self.timezone.clone();
         WallClock::new(move || clock::for_model(clock::now(), &zone))
@@ -130,7 +127,7 @@ impl AccountRules {
                 text("reasoning_effort").as_deref(),
             ),
             steps: steps.and_then(|steps| u32::try_from(steps.clamp(1, self.max_steps.into())).ok()),
-            // The configuration refuses options that cannot be read.
+            // The configuration refuses unreadable options, so the defaults are never used.
             features: RunFeatures::read(&session.context).unwrap_or_default(),
             own_secrets: RunSecrets::read(&session.context).unwrap_or_default(),
             agents_of: None,
@@ -139,17 +136,19 @@ impl AccountRules {
         }
     }
 
-    /// Returns whether a person may change shared agents, the lead agent among them: approvers may.
+    /// Returns whether a person may change shared agents, including the lead agent. Only approvers may.
     pub fn may_change_shared(&self, person: &str) -> bool {
         self.approvers.contains(person)
     }
 
-    /// Returns whether approvers other than this person decide.
+    /// Returns whether this person's requests can be approved only by others: approvers are named, and this person is
+    /// not one.
     pub(super) fn has_others_decide(&self, person: &str) -> bool {
         !self.approvers.is_empty() && !self.approvers.contains(person)
     }
 
-    /// Returns whether a person can choose the agent. An account that names an agent means that one.
+    /// Returns whether a person can choose or create agents. Unless configured otherwise, an account that names an
+    /// agent fixes it, and any other account lets people choose and create agents.
     pub(super) fn choosing(&self, person: &str) -> Choosing {
         self.choosing_with(self.session(person).agent.is_some())
     }
@@ -158,34 +157,34 @@ impl AccountRules {
         self.agent_choice.unwrap_or(if named { Choosing::Fixed } else { Choosing::Create })
     }
 
-    /// That of an account which the configuration does not name.
+    /// Returns the rules of a bot that is not configured.
     pub fn closed() -> Self {
         Self::open(Access::nobody(), FollowUpMode::Queue)
     }
 }
 
 impl Account {
-    /// Connects nothing yet.
+    /// Creates a bot. Does not connect its channel.
     pub fn new(channel: Arc<dyn Channel>, policy: AccountRules) -> Self {
         Self { channel: RwLock::new(channel), policy: RwLock::new(Arc::new(policy)) }
     }
 
-    /// Returns the connection that is used now.
+    /// Returns the channel in use.
     pub fn channel(&self) -> Arc<dyn Channel> {
         self.channel.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts another channel in place of the one there. Replies that are open end on the old one.
+    /// Replaces the channel. Open replies end on the old one.
     pub fn set_channel(&self, channel: Arc<dyn Channel>) {
         *self.channel.write().unwrap_or_else(PoisonError::into_inner) = channel;
     }
 
-    /// Returns the rules as configured now.
+    /// Returns the current rules.
     pub fn policy(&self) -> Arc<AccountRules> {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the rules from the next message on.
+    /// Replaces the rules. They take effect with the next message.
     pub fn set_policy(&self, policy: AccountRules) {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
@@ -196,28 +195,28 @@ impl Account {
     }
 }
 
-/// All accounts, by their name.
+/// All bots, by name.
 #[derive(Default)]
 pub struct Accounts(RwLock<BTreeMap<String, Arc<Account>>>);
 
 impl Accounts {
-    /// Returns an account by its name in the configuration.
+    /// Returns a bot by its name in the configuration.
     pub fn get(&self, name: &str) -> Option<Arc<Account>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// Lists them by name.
+    /// Lists all bots by name.
     pub fn all(&self) -> Vec<(String, Arc<Account>)> {
         let accounts = self.0.read().unwrap_or_else(PoisonError::into_inner);
         accounts.iter().map(|(name, account)| (name.clone(), account.clone())).collect()
     }
 
-    /// Adds an account, or replaces the one of that name.
+    /// Adds a bot, or replaces the one of that name.
     pub fn put(&self, name: &str, account: Arc<Account>) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), account);
     }
 
-    /// Removes an account.
+    /// Removes a bot.
     pub fn remove(&self, name: &str) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }

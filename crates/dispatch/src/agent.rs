@@ -1,7 +1,8 @@
-//! The agent that answers in a conversation: people's choice with `/agent`, within the limits of the account.
+//! Determines which agent answers in a conversation: the one chosen with `/agent`, as far as the bot's rules allow
+//! it.
 //!
-//! The choice is the conversation's and is stored with it. Where the account fixes who answers, no choice counts,
-//! one from before neither.
+//! The choice is stored with the conversation. If the bot has a fixed agent, choices have no effect, not even earlier
+//! ones.
 
 use super::{
     account::{Account, AccountRules, AgentSession},
@@ -9,19 +10,19 @@ use super::{
     speaker::SpeakerPlace,
 };
 use crate::bus::retry_until_stored;
-use pudu_client::{
+use pudu_agent::{
     Authoring,
     agents::{AgentError, CustomAgent, LEAD, MAX_NAME_CHARS, NameProblem},
-    base::{Skill, UserId},
-    harness::middleware::named,
 };
+use pudu_base::{Skill, UserId};
 use pudu_config::Choosing;
+use pudu_harness::middleware::named;
 use pudu_texts::Language;
 use std::sync::Arc;
 
-/// Prefix of the name of an agent that is being made, in the stored choice.
+/// Prefix of a stored choice whose agent is being created. The agent's name follows.
 const NEW: &str = "new:";
-/// Prefix of the mark of the lead agent's soul while another one is found, in the stored choice.
+/// Prefix of a stored choice while the lead agent's soul is being rewritten. The old soul's fingerprint follows.
 const BOOTSTRAP: &str = "bootstrap:";
 
 /// The agent chosen in a conversation.
@@ -29,9 +30,9 @@ const BOOTSTRAP: &str = "bootstrap:";
 pub(super) enum AgentChoice {
     Lead,
     Named(String),
-    /// An agent that is being made: from the moment it is there it answers.
+    /// An agent that is being created. It answers as soon as it exists.
     New(String),
-    /// The lead agent gets a soul in place of the one with this mark.
+    /// The lead agent, whose soul is being rewritten. The old soul has this fingerprint.
     Bootstrap(String),
 }
 
@@ -58,7 +59,7 @@ impl AgentChoice {
     }
 }
 
-/// Returns the session for someone: with the agent chosen in the conversation, or else the account's.
+/// Returns the session for a person, with the agent chosen in the conversation or, failing that, the bot's.
 pub(super) async fn settle<'s>(
     shared: &Shared,
     account: &Account,
@@ -83,8 +84,8 @@ pub(super) async fn settle<'s>(
     match choice {
         AgentChoice::Lead => AgentSession { agent: None, ..session },
         AgentChoice::Named(name) => named(session, name),
-        AgentChoice::New(name) if shared.client.has_agent(&name, Some(&owner)).await => {
-            // It was made: from now on it is a choice like any other.
+        AgentChoice::New(name) if shared.agent.has_agent(&name, Some(&owner)).await => {
+            // The agent exists now, so it becomes an ordinary choice.
             let keep = || shared.db.set_agent(key, Some(&name));
             retry_until_stored("failed to store choice of agent", keep).await;
             named(session, name)
@@ -93,8 +94,8 @@ pub(super) async fn settle<'s>(
             AgentSession { agent: None, authoring: Authoring::New(name), ..session }
         }
         AgentChoice::Bootstrap(mark) if may_bootstrap(&policy, person) => {
-            if shared.client.lead_soul_mark().await.is_some_and(|now| now != mark) {
-                // It has its soul: from now on it answers here.
+            if shared.agent.lead_soul_mark().await.is_some_and(|now| now != mark) {
+                // The lead agent has its new soul, so it becomes the choice here.
                 let lead = || shared.db.set_agent(key, Some(LEAD));
                 retry_until_stored("failed to store choice of agent", lead).await;
                 return AgentSession { agent: None, ..session };
@@ -105,35 +106,36 @@ pub(super) async fn settle<'s>(
     }
 }
 
-/// Returns whether a person may make an agent for a user, themselves or the room. An agent of the local user is shared.
+/// Returns whether a person may create an agent for `owner`, which is their own user or the room. The local user's
+/// agents are shared.
 pub(super) fn may_make(policy: &AccountRules, person: &str, owner: &UserId) -> bool {
     let is_shared = *owner == UserId::local();
     policy.choosing(person) == Choosing::Create && (!is_shared || policy.may_change_shared(person))
 }
 
-/// Returns whether a person may give the lead agent, which is shared, its character.
+/// Returns whether a person may write the soul of the lead agent, which is shared.
 pub(super) fn may_bootstrap(policy: &AccountRules, person: &str) -> bool {
     policy.choosing(person) == Choosing::Create && policy.may_change_shared(person)
 }
 
-/// Returns the custom agent of a session, if it is one and can be read.
+/// Returns the custom agent of a session, if it has one that can be read.
 pub(super) async fn custom(shared: &Shared, session: &AgentSession) -> Option<CustomAgent> {
-    shared.client.custom_agent(session.agent.as_ref()?, session.agents_of.as_ref()).await.ok()
+    shared.agent.custom_agent(session.agent.as_ref()?, session.agents_of.as_ref()).await.ok()
 }
 
-/// Returns the skills of a session's agent: the shared ones, and those of a user.
+/// Returns the skills that a session's agent may use: shared ones and those of a user.
 pub(super) async fn skills(shared: &Shared, session: &AgentSession, user: &UserId) -> Arc<[Skill]> {
     if matches!(session.authoring, Authoring::New(_) | Authoring::Lead) {
         return Arc::default();
     }
-    let catalog = shared.client.catalog_of(user).await;
+    let catalog = shared.agent.catalog_of(user).await;
     match custom(shared, session).await {
         Some(agent) => agent.profile.skills_of(&catalog),
         None => catalog.enabled(),
     }
 }
 
-/// Returns a refused name of an agent, or an agent that cannot be used, in words.
+/// Returns the message to users about a refused name or an unusable agent.
 pub(super) fn problem(language: Language, error: &AgentError) -> String {
     match error {
         AgentError::Unknown(name) => language.agent_unknown(name),
@@ -155,7 +157,7 @@ pub(super) fn problem(language: Language, error: &AgentError) -> String {
     }
 }
 
-/// Returns the refusal of a skill that a message asks for and a session's agent does not have.
+/// Returns a refusal if a message requests a skill that the session's agent does not have.
 pub(super) async fn withheld(
     shared: &Shared,
     session: &AgentSession,
@@ -164,7 +166,7 @@ pub(super) async fn withheld(
     text: &str,
 ) -> Option<String> {
     let word = text.strip_prefix('/')?.split(char::is_whitespace).next()?;
-    let all = shared.client.catalog_of(user).await.enabled();
+    let all = shared.agent.catalog_of(user).await.enabled();
     let skill = named(&all, word)?;
     if skills(shared, session, user).await.iter().any(|own| own.name == skill.name) {
         return None;
@@ -178,7 +180,7 @@ impl AgentSession {
         match (&self.authoring, &self.agent) {
             (Authoring::New(name), _) => language.agent_being_made(name),
             (Authoring::Lead, _) => language.agent_being_made(LEAD),
-            (_, Some(name)) => pudu_client::agents::normal(name).unwrap_or_else(|_| name.clone()),
+            (_, Some(name)) => pudu_agent::agents::normal(name).unwrap_or_else(|_| name.clone()),
             (_, None) => LEAD.to_owned(),
         }
     }
@@ -189,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stored_is_read_back() {
+    fn agent_choices_round_trip() {
         for (choice, text) in [
             (AgentChoice::Lead, "lead_agent"),
             (AgentChoice::Named("poet".into()), "poet"),

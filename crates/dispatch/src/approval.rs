@@ -1,13 +1,14 @@
-//! Presses of Approve or Deny.
+//! Handles presses of Approve and Deny.
 //!
-//! Only a press decides, never a typed text, and only of people who may: the person that the run works for, or those
-//! that the operator named for the account. Where a chat shows no buttons its channel offers numbers, and passes on the
-//! press that an offered number represents. The decision concerns the stored question, not the content of the press.
+//! Only a press decides, never typed text, and only if the person who pressed is authorised: the one that the run works
+//! for, or one of the approvers that the operator named for the account. In a chat without buttons, the channel offers
+//! numbers and turns a number into the press that it represents. The decision applies to the stored question, not to
+//! the content of the press.
 
 use super::{account::Account, reply, shared::Shared};
 use crate::bus::InboxItem;
 use pudu_channels::InboundKind;
-use pudu_client::store::{Approval, TurnId};
+use pudu_store::{Approval, TurnId};
 use pudu_texts::Language;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 const APPROVE: &str = "/approve ";
 const DENY: &str = "/deny ";
 
-/// Why a press decides nothing: its text in the person's language.
+/// Reason why a press has no effect, as a text in the person's language.
 type Excuse = fn(Language) -> &'static str;
 
 /// Returns the action of a button for a question.
@@ -23,26 +24,26 @@ pub(super) fn action(key: &str, approve: bool) -> String {
     format!("{}{key}", if approve { APPROVE } else { DENY })
 }
 
-/// Returns the turn that delivers the whole question, if that is too long for the message.
+/// Returns the turn that delivers the whole question if it does not fit into the message.
 pub(super) fn reading(key: &str) -> TurnId {
     TurnId(format!("asked-{key}"))
 }
 
-/// Returns the question that a button decides, and how.
+/// Returns the key of the question that a press decides, and whether it approves.
 pub(super) fn pressed(kind: &InboundKind) -> Option<(&str, bool)> {
     let InboundKind::Press { action } = kind else { return None };
     decided_by(action)
 }
 
-/// Returns the question that the action of a choice decides, and how.
+/// Returns the key of the question that a choice's action decides, and whether it approves.
 pub fn decided_by(action: &str) -> Option<(&str, bool)> {
     let approve = action.strip_prefix(APPROVE).map(|key| (key.trim(), true));
     approve.or_else(|| Some((action.strip_prefix(DENY)?.trim(), false)))
 }
 
 impl Shared {
-    /// Decides a question, if this person may. The message with the question shows the outcome; only a person who may
-    /// not, or comes too late, gets an answer.
+    /// Decides a question if the sender is allowed to. The message with the question shows the outcome; only a sender
+    /// whose press has no effect gets an answer.
     pub(super) async fn decide(
         self: &Arc<Self>,
         account: &Arc<Account>,
@@ -67,7 +68,7 @@ impl Shared {
         approve: bool,
     ) -> Result<(), Excuse> {
         let sender = &arrival.inbound.sender;
-        let approvals = self.client.approvals();
+        let approvals = self.agent.approvals();
         let broken = |error| {
             tracing::error!(%error, "failed to store approval");
             Language::approval_unstored as Excuse
@@ -79,19 +80,19 @@ impl Shared {
             tracing::info!(
                 approval = key,
                 person = sender.id,
-                "refused decision of somebody who may not decide"
+                "refused decision: the sender is not an approver"
             );
             return Err(Language::approval_not_yours);
         }
-        // Without the whole text, the person would decide on the part that the question shows.
+        // Until the whole text is delivered, the person has seen only the excerpt in the message.
         if approve && self.db.is_undelivered(&reading(key)).await.map_err(broken)? {
-            tracing::info!(approval = key, "refused an approval of what has not been delivered whole");
+            tracing::info!(approval = key, "refused approval: the full request is not delivered yet");
             return Err(Language::approval_unread);
         }
         // Some platforms report no name with a press.
         let by = if asked.person == sender.id { &asked.name } else { &sender.name };
         let decided = approvals.decide(key, approve, by).await.map_err(broken)?;
-        // A press that a platform delivers again finds its own decision.
+        // A redelivered press finds its own decision.
         let decision = decided.and_then(|asked| asked.decision);
         match decision.is_some_and(|r| r.approved == approve && r.by.as_deref() == Some(by)) {
             true => Ok(()),
@@ -99,7 +100,7 @@ impl Shared {
         }
     }
 
-    /// Answers a press that decides nothing, once an hour for each person.
+    /// Answers a press that has no effect, at most once an hour for each person.
     fn excuse(self: &Arc<Self>, account: &Arc<Account>, arrival: InboxItem, key: &str, why: &str) {
         let inbound = &arrival.inbound;
         let who = format!("approval:{key}:{}", inbound.sender.id);
@@ -111,7 +112,7 @@ impl Shared {
     }
 }
 
-/// Returns whether the sender may decide: if approvers are named, only they.
+/// Returns whether the sender may decide. If approvers are named, only they may.
 fn may_decide(account: &Account, arrival: &InboxItem, asked: &Approval) -> bool {
     let (address, sender) = (&arrival.inbound.address, &arrival.inbound.sender);
     let policy = account.policy();

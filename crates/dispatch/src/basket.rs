@@ -1,5 +1,5 @@
-//! Files that come with one turn: fetched from the platform into the thread's uploads within the limits of the turn, read if
-//! they are documents, and transcribed if they are recordings.
+//! Handles the files that come with one turn: fetches them from the platform into the thread's uploads within the
+//! turn's limits, converts documents, and transcribes recordings.
 
 use super::{
     account::Account,
@@ -7,39 +7,46 @@ use super::{
     voice::{self, Heard},
 };
 use bytesize::ByteSize;
+use pudu_base::{MessageId, ReadOutcome, SharedFile, ThreadId, UnreadCause};
 use pudu_channels::{Attachment, SendError};
-use pudu_client::base::{MessageId, ReadOutcome, SharedFile, ThreadId, UnreadCause};
 use pudu_config::Uploads;
 use pudu_texts::Language;
 use tokio_util::sync::CancellationToken;
 
-/// Where a turn takes place.
+/// The conversation that a turn belongs to.
 #[derive(Clone, Copy)]
 pub(super) struct TurnPlace<'a> {
     pub(super) thread: &'a ThreadId,
-    /// When the conversation was last talked in before, in milliseconds since 1970; `None` for a new one.
+    /// When the conversation was last active before this turn, in milliseconds since 1970; `None` for a new one.
     pub(super) last_talk: Option<i64>,
     pub(super) language: Language,
 }
 
-/// Files that were fetched, and the problems of the others in words for the model.
+/// Fetched files, and notes for the model about problems and transcripts.
 #[derive(Default)]
 pub(super) struct FetchedFiles {
     pub(super) files: Vec<SharedFile>,
     pub(super) problems: Vec<String>,
-    /// The spoken words of recordings.
+    /// Transcripts of recordings.
     pub(super) words: Vec<String>,
 }
 
 impl FetchedFiles {
     /// Notes the outcome of a transcription.
-    fn note(&mut self, heard: Option<Heard>, language: Language, name: &str, notes: &mut Vec<String>) {
-        match heard {
+    fn note(
+        &mut self,
+        transcription: Option<Heard>,
+        language: Language,
+        name: &str,
+        notes: &mut Vec<String>,
+    ) {
+        match transcription {
             Some(Heard::Words(words)) => {
-                self.problems.push(format!("the recording `{name}` was transcribed: its words are below"));
+                self.problems
+                    .push(format!("the recording `{name}` was transcribed: the transcript is below"));
                 self.words.push(words);
             }
-            Some(Heard::Deaf) => {
+            Some(Heard::NoServer) => {
                 self.problems.push(format!("⚠️ `{name}` is a recording, and you cannot listen to it"));
                 notes.push(language.voice_deaf(name));
             }
@@ -52,13 +59,13 @@ impl FetchedFiles {
     }
 }
 
-/// Joins words and transcriptions.
+/// Joins a text and transcripts.
 pub(super) fn join(words: &str, recorded: &[String]) -> String {
     let all = std::iter::once(words).chain(recorded.iter().map(String::as_str));
     all.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The files that come with one turn, and the limits for further ones.
+/// Fetches the files of one turn, within the remaining limits.
 pub(super) struct Basket<'a> {
     shared: &'a Shared,
     account: &'a Account,
@@ -94,9 +101,9 @@ impl<'a> Basket<'a> {
         let mut fetched = FetchedFiles::default();
         for attachment in attachments {
             match self.fetch(attachment).await {
-                Ok((file, heard)) => {
+                Ok((file, transcription)) => {
                     notes.extend(unread(language, &file));
-                    fetched.note(heard, language, &file.name, notes);
+                    fetched.note(transcription, language, &file.name, notes);
                     fetched.files.push(file);
                 }
                 Err(problem) => {
@@ -110,8 +117,7 @@ impl<'a> Basket<'a> {
         fetched
     }
 
-    /// Fetches a file into the thread's uploads and reads it if it is a document, or says why it cannot be
-    /// had.
+    /// Fetches a file into the thread's uploads and converts it if it is a document, or returns the problem.
     async fn fetch(&mut self, attachment: &Attachment) -> Result<(SharedFile, Option<Heard>), FetchProblem> {
         self.files = self.files.checked_sub(1).ok_or(FetchProblem::TooMany)?;
         let channel = self.account.channel();
@@ -122,7 +128,7 @@ impl<'a> Basket<'a> {
         let part = folder.join(format!("{}.part", MessageId::fresh()));
         let fetch = channel.download(attachment, &part, limit);
         let fetched = self.cancel.run_until_cancelled(fetch).await;
-        let mut heard = None;
+        let mut transcription = None;
         let kept = match fetched {
             None => Err(FetchProblem::Stopped),
             Some(Err(error)) => Err(error.into()),
@@ -131,25 +137,25 @@ impl<'a> Basket<'a> {
                 if voice::is_recording(&attachment.name) {
                     let rules = self.shared.rules();
                     let listen = voice::listen(rules.transcription.as_ref(), &part, &attachment.name);
-                    heard = self.cancel.run_until_cancelled(listen).await;
+                    transcription = self.cancel.run_until_cancelled(listen).await;
                 }
-                let adopt = self.shared.client.adopt(self.thread, &part, &attachment.name);
+                let adopt = self.shared.agent.adopt(self.thread, &part, &attachment.name);
                 adopt.await.map_err(|error| unkept(&error))
             }
         };
-        // It was moved if all went well.
+        // After success, the file has already been moved.
         tokio::fs::remove_file(&part).await.ok();
         let mut file = kept?;
         if self.read {
-            let read = self.shared.client.read_document(self.thread, &mut file);
-            // A person who stops the turn does not want to wait for it.
+            let read = self.shared.agent.read_document(self.thread, &mut file);
+            // Stopping the turn also stops the conversion.
             self.cancel.run_until_cancelled(read).await;
         }
-        Ok((file, heard))
+        Ok((file, transcription))
     }
 }
 
-/// Returns the note on a document that could not be read.
+/// Returns the note to people on a document that could not be read.
 fn unread(language: Language, file: &SharedFile) -> Option<String> {
     let Some(ReadOutcome::Failed { cause, .. }) = &file.reading else { return None };
     let name = &file.name;
@@ -165,16 +171,16 @@ fn unread(language: Language, file: &SharedFile) -> Option<String> {
     })
 }
 
-/// Why a file was not fetched; the words are for the model.
+/// Reason why a file was not fetched, worded for the model.
 #[derive(Debug, thiserror::Error)]
 enum FetchProblem {
-    #[error("too many files came together")]
+    #[error("too many files at once")]
     TooMany,
     #[error("stopped")]
     Stopped,
     #[error(transparent)]
     Channel(#[from] SendError),
-    #[error("it could not be kept: {0}")]
+    #[error("it could not be stored: {0}")]
     Unkept(String),
 }
 

@@ -3,15 +3,15 @@
 use super::{account::AccountRules, shared::Shared};
 use crate::bus::{InboxItem, STORE_TIMEOUT, conceal};
 use pudu_channels::{
-    AcceptError, Accepted, Address, BoxFuture, EventSink, Inbound, InboundKind, KnownMessage, PointedAt,
-    PointedKind, ReplyStoreError, StreamPosition,
+    AcceptError, Accepted, Address, BoxFuture, EventSink, FormAccess, Inbound, InboundKind, KnownMessage,
+    PointedAt, PointedKind, ReplyStoreError, StreamPosition,
 };
-use pudu_client::store::{BufferLimits, BufferPlace, BufferTake, BufferedMessage, StoreError};
 use pudu_config::{GroupContext, GroupHistory};
 use pudu_kit::clock;
+use pudu_store::{BufferLimits, BufferPlace, BufferTake, BufferedMessage, StoreError};
 use std::sync::Arc;
 
-/// Passes events on to the inbox, and buffers those that are for others than the bot.
+/// Passes events on to the inbox, and buffers messages that are not for the bot.
 impl EventSink for Shared {
     fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         let Some(rules) = self.buffering(&inbound) else { return self.inbox.accept(inbound) };
@@ -23,7 +23,7 @@ impl EventSink for Shared {
         })
     }
 
-    /// Passes the event on. Platforms with positions have a history for bots, so nothing is buffered.
+    /// Passes the event on. Platforms with positions have a history for bots, so buffering is unnecessary.
     fn accept_at<'a>(
         &'a self,
         inbound: Inbound,
@@ -62,10 +62,14 @@ impl EventSink for Shared {
     ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         self.inbox.is_in_conversation(address, message)
     }
+
+    fn form<'a>(&'a self, inbound: &'a Inbound) -> BoxFuture<'a, Result<FormAccess, ReplyStoreError>> {
+        Box::pin(self.form_below(inbound))
+    }
 }
 
 impl Shared {
-    /// Returns the rules of the account of an event, if it buffers messages of that chat.
+    /// Returns the rules of an event's account if the account buffers messages of that chat.
     fn buffering(&self, inbound: &Inbound) -> Option<Arc<AccountRules>> {
         let rules = self.accounts.get(&inbound.address.account)?.policy();
         let wanted = rules.context.is_buffered() && !inbound.private;
@@ -83,7 +87,7 @@ impl Shared {
         match &inbound.kind {
             InboundKind::Edit { text } => {
                 let person = inbound.sender.id.as_str();
-                // The row of another bot has no id, and that of a person who is not admitted gets no words.
+                // Other bots have no person id, and text of people who are not admitted is not stored.
                 if person.is_empty() || !self.admits(&rules.access, &place.account, Some(person)) {
                     return Ok(());
                 }
@@ -93,12 +97,12 @@ impl Shared {
                 let Some(message) = self.buffered(rules, inbound, place) else { return Ok(()) };
                 db.buffer_message(message, limits(rules.context)).await.map(drop)
             }
-            InboundKind::Message { .. } | InboundKind::Recall | InboundKind::Press { .. } => Ok(()),
+            _ => Ok(()),
         }
     }
 
-    /// Returns a message as the store keeps it; `None` for one without content. The row of an author that the account does
-    /// not admit has neither words nor a name, and only counts.
+    /// Returns the stored form of a message; `None` for one without content. If the account does not admit the author,
+    /// the row has neither text nor name, and only counts as a message.
     fn buffered(
         &self,
         rules: &AccountRules,
@@ -125,8 +129,8 @@ impl Shared {
         })
     }
 
-    /// Returns the buffered messages of the place of a turn, oldest first, up to the time of its newest message. No later
-    /// turn gets them.
+    /// Takes the buffered messages of a turn's chat or topic, oldest first, up to the time of the turn's newest
+    /// message. Later turns do not get them.
     pub(super) async fn take_buffered(
         &self,
         context: GroupContext,
@@ -158,7 +162,7 @@ impl Shared {
     }
 }
 
-/// Returns the place of a message in the buffer.
+/// Returns the buffer that a message belongs to.
 fn place(address: &Address, context: GroupContext) -> BufferPlace {
     let topic = address.topic.clone().filter(|_| context.history == GroupHistory::TopicBuffer);
     BufferPlace {
@@ -168,14 +172,14 @@ fn place(address: &Address, context: GroupContext) -> BufferPlace {
     }
 }
 
-/// Returns the limits of a place at this time.
+/// Returns the current limits of a buffer.
 fn limits(context: GroupContext) -> BufferLimits {
     let now = clock::now();
     let messages = i64::try_from(context.messages).unwrap_or(i64::MAX);
     BufferLimits { messages, oldest: context.oldest(now), now }
 }
 
-/// Returns a text without the secret that it passes to a command.
+/// Removes the secret from a text that passes one to a command.
 fn without_secret(text: &str) -> String {
     conceal(text).map_or_else(|| text.to_owned(), |concealed| concealed.shown)
 }

@@ -1,6 +1,6 @@
-//! Events that come in and replies that go out, stored until they are done.
+//! Incoming events and outgoing replies, stored until they are done.
 //!
-//! Deliberately absent: access and answers; those are the dispatcher's.
+//! Deliberately absent: access control and the content of answers, which belong to the dispatcher.
 
 mod concealed;
 mod delivery;

@@ -1,21 +1,19 @@
-//! Changes of files by a turn, for people at a terminal.
+//! Files changed by a turn, shown at a terminal.
 
 use super::shared::Shared;
-use pudu_client::{
-    base::{RunId, ThreadId},
-    net::scrub,
-    sandbox::{ChangeStatus, FileChange},
-};
+use pudu_base::{RunId, ThreadId};
+use pudu_net::scrub;
+use pudu_sandbox::{ChangeStatus, FileChange};
 
-/// Length of the text above which further hunks are left out, in bytes.
+/// Maximum length of the text, in bytes. Hunks that exceed it are omitted.
 const MAX_BYTES: usize = 32 * 1024;
-/// Folder of the thread, which people need not read in front of each file.
+/// Folder of the thread, omitted from the shown paths.
 const ROOT: &str = "/mnt/user-data/";
 
-/// Returns the changes of a run as unified diffs; nothing where none are recorded.
+/// Returns the changes of a run as unified diffs; empty if none are recorded.
 pub(super) async fn diff(shared: &Shared, thread: &ThreadId, run: &RunId) -> String {
     let recorded = async {
-        let Some(records) = shared.client.change_records(thread).await? else { return Ok(None) };
+        let Some(records) = shared.agent.change_records(thread).await? else { return Ok(None) };
         records.read_changes(run).await
     };
     match recorded.await {
@@ -57,7 +55,7 @@ fn head(file: &FileChange) -> String {
 /// Writes the hunks of a change.
 fn hunks(file: &FileChange) -> String {
     let diff = file.diff.as_deref().unwrap_or_default();
-    // The names above the first hunk are in the line before.
+    // The lines above the first hunk only repeat the file's name.
     let hunks = diff.find("@@").and_then(|at| diff.get(at..)).unwrap_or_default();
     let end = if hunks.is_empty() || hunks.ends_with('\n') { "" } else { "\n" };
     format!("{hunks}{end}")
@@ -78,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn each_file_has_its_name_its_counts_and_its_hunks() {
+    fn each_file_has_its_name_counts_and_hunks() {
         let files = [
             change("outputs/a.md", Some("--- a/a.md\n+++ b/a.md\n@@ -1 +1 @@\n-old\n+new\n")),
             change("outputs/b.png", None),
@@ -87,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diff_above_the_limit_is_left_out_and_its_name_stays() {
+    fn hunks_above_the_limit_are_omitted_but_the_name_stays() {
         let long = format!("@@ -1 +1 @@\n+{}\n", "x".repeat(MAX_BYTES));
         let files = [change("a", Some(&long)), change("b", Some("@@ -1 +1 @@\n-old\n+new\n"))];
         assert_eq!(written(&files), "M a +1 -1\n…\nM b +1 -1\n@@ -1 +1 @@\n-old\n+new\n");

@@ -1,23 +1,21 @@
-//! Presses of the choices below a finished reply.
+//! Presses of the choices below a finished reply, and submitted forms.
 //!
-//! The choice is noted in the message, with the name of the person who pressed, the other choices go, and no further
-//! press below it starts anything. A message that takes no change stays unchanged, and the choice is said below it,
-//! alone. A number that is typed where nothing can be pressed comes here as a press, too. First the record, then the
-//! effect: a press that a crash cut finds its own record and continues. Deliberately absent: questions of a run that
-//! waits (`approval.rs`).
+//! The message then shows the choice and the name of the person who made it, without the other choices, and further
+//! presses have no effect. If the message cannot be edited, it stays unchanged, and a new message below it states the
+//! choice. A number typed in a chat without buttons also arrives as a press. The record comes before the effect: if a
+//! crash interrupts the handling of a press, the same press is handled again, finds its own record and continues.
+//! Deliberately absent: questions of a waiting run (`approval.rs`).
 
 use super::{account::Account, reply, shared::Shared};
 use crate::bus::{InboxItem, OutboxItem, retry_until_stored};
-use pudu_channels::{Address, FinalView, Hurry, InboundKind, ReplyTarget};
-use pudu_client::{
-    base::foreign,
-    store::{ChoiceOutcome, Offered},
-};
+use pudu_base::foreign;
+use pudu_channels::{Address, FinalView, Hurry, Inbound, InboundKind, ReplyTarget};
 use pudu_kit::clock;
+use pudu_store::{ChoiceOutcome, Offered};
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 
-/// Maximum number of times that the message above a press is looked for.
+/// Maximum number of lookups of the message above a press.
 const LOOKS: u32 = 20;
 /// Interval between two lookups.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -25,19 +23,21 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_SHOWN_CHARS: usize = 100;
 
 impl Shared {
-    /// Records the choice, if the press is one of a choice. Returns whether the press counts: one below a reply that
-    /// was answered already does not.
+    /// Records the choice, if the press is one. Returns whether the press counts: it does not if another choice was
+    /// already made below the reply.
     pub(super) async fn choose(self: &Arc<Self>, account: &Arc<Account>, arrival: &InboxItem) -> bool {
-        let InboundKind::Press { action } = &arrival.inbound.kind else { return true };
+        if !matches!(arrival.inbound.kind, InboundKind::Press { .. } | InboundKind::Submit { .. }) {
+            return true;
+        }
         let address = &arrival.inbound.address;
         let Some(offered) = self.offered(address, &arrival.inbound.message).await else { return true };
         if let Some(by) = offered.chosen {
             return by == arrival.id;
         }
-        let Some((view, kept)) = chosen(&offered, action, &arrival.inbound.sender.name) else { return true };
+        let Some((view, kept)) = chosen(&offered, &arrival.inbound) else { return true };
         let now = clock::now();
         let choose = || self.db.choose_below(&offered.turn, arrival.id, &kept, now);
-        match retry_until_stored("failed to note a choice", choose).await {
+        match retry_until_stored("failed to store a choice", choose).await {
             Some(ChoiceOutcome::Reopened) => self.show_choice(account, &offered, &address.chat, view, now),
             Some(ChoiceOutcome::Noted) | None => {}
             Some(ChoiceOutcome::Late) => return false,
@@ -45,18 +45,17 @@ impl Shared {
         true
     }
 
-    /// Returns the reply that a message shows. A person may press before the store knows the message: while a reply is
-    /// on its way into the chat, it is looked for again.
-    async fn offered(&self, address: &Address, message: &str) -> Option<Offered> {
+    /// Returns the reply that a message shows. A press may arrive before the store knows the message: while a reply is
+    /// being sent to the chat, the lookup is repeated.
+    pub(super) async fn offered(&self, address: &Address, message: &str) -> Option<Offered> {
         let read = || self.db.offered(&address.account, &address.chat, message);
-        let look =
-            async || retry_until_stored("failed to read what a press chooses from", read).await.flatten();
+        let look = async || retry_until_stored("failed to read the choices of a press", read).await.flatten();
         let mut found = look().await;
         for _ in 0..LOOKS {
             if found.is_some() {
                 break;
             }
-            // Checked before the next lookup: a reply that was on its way then may be known by now.
+            // Checked before the next lookup, because a reply that was being sent may be known by then.
             let settled = self.knows(address, message).await || !self.delivers_into(address).await;
             found = look().await;
             if settled {
@@ -74,7 +73,7 @@ impl Shared {
         found.flatten().is_some()
     }
 
-    /// Returns whether a finished reply is on its way into a chat.
+    /// Returns whether a finished reply is being sent to a chat.
     async fn delivers_into(&self, address: &Address) -> bool {
         let turns = retry_until_stored("failed to read the open turns", || self.db.open_turns()).await;
         turns.unwrap_or_default().iter().any(|turn| {
@@ -110,16 +109,23 @@ impl Shared {
     }
 }
 
-/// Returns a reply with the choice in the place of the choices, also in its stored form; `None` if no choice has the
-/// action.
-fn chosen(offered: &Offered, action: &str, name: &str) -> Option<(FinalView, String)> {
+/// Returns a reply that shows the choice made instead of the offered ones, and its stored form; `None` if the event
+/// makes no choice.
+fn chosen(offered: &Offered, inbound: &Inbound) -> Option<(FinalView, String)> {
     let view: FinalView = serde_json::from_str(offered.final_view.as_deref()?).ok()?;
-    let choice = view.choices.iter().find(|choice| choice.action == action)?;
-    let (name, label) = (foreign::line(name, MAX_SHOWN_CHARS), foreign::line(&choice.label, MAX_SHOWN_CHARS));
     let language = serde_json::from_str(&offered.reply_target).map(|target: ReplyTarget| target.language);
-    let note = language.unwrap_or_default().choice_made(label, name);
+    let (language, name) =
+        (language.unwrap_or_default(), foreign::line(&inbound.sender.name, MAX_SHOWN_CHARS));
+    let note = match &inbound.kind {
+        InboundKind::Press { action } => {
+            let choice = view.choices.iter().find(|choice| choice.action == *action)?;
+            language.choice_made(foreign::line(&choice.label, MAX_SHOWN_CHARS), name)
+        }
+        InboundKind::Submit { .. } if view.form.is_some() => language.form_answered(name),
+        _ => return None,
+    };
     let text = format!("{}\n\n{note}", view.text).trim_start().to_owned();
-    let view = FinalView { text, choices: Vec::new(), note: Some(note), ..view };
+    let view = FinalView { text, choices: Vec::new(), form: None, note: Some(note), ..view };
     let kept = serde_json::to_string(&view).ok()?;
     Some((view, kept))
 }

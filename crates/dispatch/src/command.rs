@@ -1,19 +1,19 @@
-//! Slash commands as people give them.
+//! Slash commands as typed.
 
 use pudu_channels::InboundKind;
 
 /// A slash command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SlashCommand {
-    /// Its name, in lower case and without the slash. No command need have it.
+    /// Its name, in lower case and without the slash. It may be unknown.
     pub name: String,
-    /// The text behind it.
+    /// The text after the name.
     pub argument: Option<String>,
 }
 
 impl SlashCommand {
-    /// Reads a command. Only a slash at the very beginning with a plain word behind it makes one: `/mnt/x`,
-    /// `//help` and ` /new` are talk.
+    /// Parses a command: a slash at the very beginning, followed by a plain word. `/mnt/x`, `//help` and ` /new` are
+    /// ordinary messages.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let name = word.strip_prefix('/')?.to_lowercase();
@@ -25,12 +25,12 @@ impl SlashCommand {
         Some(Self { name, argument })
     }
 
-    /// Reads the command of an event. An edit may have made one of a message.
+    /// Parses the command of an event. An edit may have turned a message into one.
     pub(super) fn from_event(kind: &InboundKind) -> Option<Self> {
         match kind {
             InboundKind::Message { text, .. } | InboundKind::Edit { text } => Self::parse(text),
             InboundKind::Press { action } => Self::parse(action),
-            InboundKind::Recall => None,
+            InboundKind::Submit { .. } | InboundKind::Recall | InboundKind::Scheduled { .. } => None,
         }
     }
 }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_plain_word_behind_the_first_slash_is_a_command() {
+    fn only_a_plain_word_after_the_first_slash_is_a_command() {
         let check = |text: &str, name: &str, argument: Option<&str>| {
             let command = SlashCommand { name: name.into(), argument: argument.map(str::to_owned) };
             assert_eq!(SlashCommand::parse(text), Some(command), "{text:?}");
@@ -51,8 +51,8 @@ mod tests {
         check("/mode\nsteer", "mode", Some("steer"));
         check("/agent new poet", "agent", Some("new poet"));
         check("/data-analysis x", "data-analysis", Some("x"));
-        for talk in ["", "/", "//help", " /new", "/mnt/path", "new", "/é", "/a.b"] {
-            assert_eq!(SlashCommand::parse(talk), None, "{talk:?}");
+        for typed in ["", "/", "//help", " /new", "/mnt/path", "new", "/é", "/a.b"] {
+            assert_eq!(SlashCommand::parse(typed), None, "{typed:?}");
         }
     }
 }

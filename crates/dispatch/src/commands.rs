@@ -1,7 +1,7 @@
-//! The slash commands: one file each, and one table, from which help, menus and suggestions are made. Skills are asked
-//! for in the same way, and are named behind them.
+//! The slash commands: one file for each, and one table that help, menus and suggestions are built from. Skills and the
+//! prompts of MCP servers are started in the same way, and are listed after the commands.
 //!
-//! To add a command: one file with its [`CommandSpec`], one line in [`TABLE`].
+//! To add a command, add a file with its [`CommandSpec`] and a line in [`TABLE`].
 
 mod agent;
 mod bootstrap;
@@ -16,6 +16,7 @@ mod models;
 mod new;
 mod on_thread;
 mod retry;
+mod schedule;
 mod secret;
 mod skills;
 mod start;
@@ -33,29 +34,35 @@ pub(crate) use context::{
 pub use on_thread::{ThreadAnswer, ThreadCaller, ThreadChoices, ThreadReply, choices, on_thread};
 
 use super::command::SlashCommand;
-use pudu_client::{
-    Client,
-    base::{BoxFuture, Skill, UserId},
-    harness::middleware::named,
-    store::StoreError,
-};
+use pudu_agent::Agent;
+use pudu_base::{BoxFuture, NamedPrompt, PromptSpec, Skill, UserId, named_prompt};
+use pudu_harness::middleware::named;
+use pudu_store::StoreError;
 use pudu_texts::Language;
+use std::sync::Arc;
 
-/// The work of a command, with its argument.
+/// Implementation of a command. Receives the argument.
 type CommandFn = for<'a> fn(&'a mut CommandContext<'_>, Option<String>) -> BoxFuture<'a, CommandAnswer>;
 
-/// A command, as help and menus show it, and its work.
+/// A command: its texts for help and menus, and its implementation.
 pub struct CommandSpec {
     /// The command without its slash.
     pub name: &'static str,
-    /// Placeholder for its argument; empty where it takes none.
+    /// Placeholder for its argument; empty if it takes none.
     pub argument: fn(Language) -> &'static str,
     /// Its help text.
     pub about: fn(Language) -> &'static str,
     run: CommandFn,
 }
 
-/// The commands, in the order in which help shows them.
+impl CommandSpec {
+    /// Returns whether text after the command is refused.
+    fn takes_no_argument(&self) -> bool {
+        (self.argument)(Language::default()).is_empty()
+    }
+}
+
+/// The commands, in the order of the help.
 pub const TABLE: &[CommandSpec] = &[
     new::COMMAND,
     stop::COMMAND,
@@ -67,6 +74,7 @@ pub const TABLE: &[CommandSpec] = &[
     bootstrap::COMMAND,
     mode::COMMAND,
     goal::COMMAND,
+    schedule::COMMAND,
     skills::COMMAND,
     secret::COMMAND,
     usage::COMMAND,
@@ -76,15 +84,15 @@ pub const TABLE: &[CommandSpec] = &[
     help::COMMAND,
 ];
 
-/// The placeholder of a command without an argument.
+/// Placeholder of a command without an argument.
 const NO_ARGUMENT: fn(Language) -> &'static str = |_| "";
-/// Commands that need no line in the help.
+/// Commands that help does not list.
 const HIDDEN: &[CommandSpec] = &[start::COMMAND];
 
 /// Commands about the messages and people of a chat, which a thread of the HTTP API does not have.
 const ONLY_IN_CHATS: [&str; 2] = ["mode", "connect"];
 
-/// Maximum number of agents, or models, that become buttons.
+/// Maximum number of agents or models shown as buttons.
 const MAX_BUTTONS: usize = 8;
 /// Maximum length of the action that a button carries, in bytes.
 const MAX_ACTION_BYTES: usize = 64;
@@ -103,9 +111,13 @@ pub fn is_command(name: &str) -> bool {
     find(name).is_some()
 }
 
-/// Returns whether a command asks for a skill of a user. Where a skill has the name of a command, the command is meant.
-pub(super) async fn is_skill(client: &Client, user: &UserId, command: &SlashCommand) -> bool {
-    !is_command(&command.name) && named(&client.catalog_of(user).await.enabled(), &command.name).is_some()
+/// Returns whether a command starts a skill of a user or a prompt of a server. A command takes precedence over both.
+pub(super) async fn is_message(agent: &Agent, user: &UserId, command: &SlashCommand) -> bool {
+    if is_command(&command.name) {
+        return false;
+    }
+    named_prompt(&agent.setup().prompts, &command.name).is_some()
+        || named(&agent.catalog_of(user).await.enabled(), &command.name).is_some()
 }
 
 /// Runs a command; an unknown one is answered with a suggestion.
@@ -113,6 +125,9 @@ pub(super) async fn run(context: &mut CommandContext<'_>, command: SlashCommand)
     match find(&command.name) {
         Some(spec) if !context.is_chat() && ONLY_IN_CHATS.contains(&spec.name) => {
             context.language().command_only_in_chats(spec.name).into()
+        }
+        Some(spec) if spec.takes_no_argument() && command.argument.is_some() => {
+            context.language().command_takes_no_argument(spec.name).into()
         }
         Some(spec) => (spec.run)(context, command.argument).await,
         None => unknown::run(context, &command.name).await,
@@ -125,22 +140,47 @@ pub fn works_on_threads(name: &str) -> bool {
     !ONLY_IN_CHATS.contains(&name)
 }
 
-/// Returns all that may be typed behind a slash: its name, the placeholder of its argument, and its purpose.
+/// Returns the commands that work in a chat, or else those that work on a thread of the HTTP API.
+fn usable(is_chat: bool) -> impl Iterator<Item = &'static CommandSpec> {
+    TABLE.iter().filter(move |spec| is_chat || works_on_threads(spec.name))
+}
+
+/// A command, a skill or a prompt that can be typed after a slash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedEntry<'a> {
+    /// The text after the slash.
+    pub name: &'a str,
+    /// Placeholder for its argument; empty if it takes none.
+    pub argument: &'a str,
+    /// Its purpose.
+    pub about: String,
+    /// `command`, `skill` or `prompt`.
+    pub kind: &'static str,
+}
+
+/// Returns the commands, skills and prompts that can be typed after a slash.
 pub fn offered<'a>(
     language: Language,
     skills: &'a [Skill],
-) -> impl Iterator<Item = (&'a str, &'a str, String)> {
+    prompts: &'a [Arc<dyn NamedPrompt>],
+) -> impl Iterator<Item = OfferedEntry<'a>> {
     let row = move |row: &'static CommandSpec| {
-        (row.name, (row.argument)(language), (row.about)(language).to_owned())
+        let (argument, about) = ((row.argument)(language), (row.about)(language).to_owned());
+        OfferedEntry { name: row.name, argument, about, kind: "command" }
     };
     let skill = move |skill: &'a Skill| {
         let argument = skill.argument_hint.as_deref().unwrap_or(language.argument_request());
-        (skill.name.as_str(), argument, brief(&skill.about))
+        OfferedEntry { name: &skill.name, argument, about: brief(&skill.about), kind: "skill" }
     };
-    TABLE.iter().map(row).chain(started_by_people(skills).map(skill))
+    let prompt = |prompt: &'a Arc<dyn NamedPrompt>| {
+        let PromptSpec { name, about, argument_hint, .. } = prompt.spec();
+        OfferedEntry { name, argument: argument_hint, about: brief(about), kind: "prompt" }
+    };
+    let skills = started_by_people(skills).map(skill);
+    TABLE.iter().map(row).chain(skills).chain(prompts.iter().map(prompt))
 }
 
-/// Returns the skills that people start by their names.
+/// Returns the skills that people can start by name.
 fn started_by_people(skills: &[Skill]) -> impl Iterator<Item = &Skill> {
     skills.iter().filter(|skill| skill.invocation.by_people)
 }
@@ -153,18 +193,18 @@ pub fn brief(about: &str) -> String {
     if cut.len() < first.len() { format!("{}…", cut.trim_end()) } else { cut }
 }
 
-/// Returns the answer where a choice could not be stored.
+/// Logs that a choice could not be stored, and returns the answer.
 fn not_stored(language: Language, error: &StoreError) -> String {
     tracing::error!(%error, "failed to store a choice");
     language.not_stored().to_owned()
 }
 
-/// Returns the mark behind a line of a list, if the line has one.
+/// Returns the mark to append to a line of a list; empty if it has none.
 fn mark(has: bool, mark: &str) -> String {
     if has { format!(" {mark}") } else { String::new() }
 }
 
-/// Returns a count of rows as a number.
+/// Converts a count of rows.
 fn count(rows: i64) -> usize {
     usize::try_from(rows).unwrap_or_default()
 }
@@ -172,22 +212,26 @@ fn count(rows: i64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_client::base::SkillInvocation;
+    use pudu_base::SkillInvocation;
 
     const EN: Language = Language::English;
 
     #[test]
-    fn every_row_is_found_by_its_name_and_has_a_line_in_the_help() {
+    fn every_command_is_found_by_its_name_and_listed_in_the_help() {
         let mut seen = Vec::new();
         for spec in TABLE.iter().chain(HIDDEN) {
             let command = SlashCommand::parse(&format!("/{}", spec.name)).unwrap();
             assert!(is_command(&command.name), "{}", spec.name);
-            assert!(!seen.contains(&spec.name), "{} stands for two", spec.name);
+            assert!(!seen.contains(&spec.name), "{} names two commands", spec.name);
             seen.push(spec.name);
         }
         for spec in TABLE {
             for language in Language::ALL {
-                assert!(help::text(language, &[]).contains(&format!("- /{} ", spec.name)), "{}", spec.name);
+                assert!(
+                    help::text(language, true, &[], &[]).contains(&format!("- /{} ", spec.name)),
+                    "{}",
+                    spec.name
+                );
                 let about = (spec.about)(language).chars().count();
                 assert!(spec.name.len() <= 32 && (3..=256).contains(&about), "Telegram's limits of a menu");
             }
@@ -196,14 +240,35 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_is_offered_only_commands_that_work_there() {
+        let check = |name: &str, is_chat: bool, is_offered: bool| {
+            let help = help::text(EN, is_chat, &[], &[]);
+            assert_eq!(help.contains(&format!("- /{name} ")), is_offered, "{name} {is_chat}: {help}");
+            let unknown = unknown::text(EN, is_chat, "dance", &[], &[]);
+            let listed = unknown.split([' ', '.']).any(|word| word == format!("/{name}"));
+            assert_eq!(listed, is_offered, "{name} {is_chat}: {unknown}");
+        };
+        for name in ONLY_IN_CHATS {
+            check(name, true, true);
+            check(name, false, false);
+        }
+        check("models", false, true);
+    }
+
+    #[test]
     fn an_unknown_command_gets_a_suggestion() {
         assert!(
-            unknown::text(EN, "sotp", &[])
+            unknown::text(EN, true, "sotp", &[], &[])
                 .starts_with("Unknown command: /sotp. Did you mean `/stop`? Available commands: /new | ")
         );
-        assert!(unknown::text(EN, "dance", &[]).starts_with("Unknown command: /dance. Available commands: "));
+        assert!(
+            unknown::text(EN, true, "dance", &[], &[])
+                .starts_with("Unknown command: /dance. Available commands: ")
+        );
         let skills = [skill("data-analysis", "x")];
-        assert!(unknown::text(EN, "data-analyse", &skills).contains("Did you mean `/data-analysis`?"));
+        assert!(
+            unknown::text(EN, true, "data-analyse", &skills, &[]).contains("Did you mean `/data-analysis`?")
+        );
     }
 
     fn skill(name: &str, about: &str) -> Skill {
@@ -227,14 +292,17 @@ mod tests {
         let both = [hinted, helper];
         let listed = skills::text(EN, &both);
         assert!(listed.contains("- `/a [file]` — Does this") && !listed.contains("helper"), "{listed}");
-        assert!(!help::text(EN, &both).contains("helper"));
-        assert!(!unknown::text(EN, "helpr", &both).contains("helper"));
-        let last = offered(EN, &both).last().unwrap();
-        assert_eq!((last.0, last.1), ("a", "[file]"));
+        assert!(!help::text(EN, true, &both, &[]).contains("helper"));
+        assert!(!unknown::text(EN, true, "helpr", &both, &[]).contains("helper"));
+        let last = offered(EN, &both, &[]).last().unwrap();
+        assert_eq!((last.name, last.argument, last.kind), ("a", "[file]", "skill"));
         let some = [skill("a", "Does this.\n Use it when asked."), skill("b", &"x".repeat(200))];
         let lines =
-            format!("Skills:\n\n- `/a` — Does this\n- `/b` — {}…\n\nBegin a message", "x".repeat(160));
+            format!("Skills:\n\n- `/a` — Does this\n- `/b` — {}…\n\nStart a message", "x".repeat(160));
         assert!(skills::text(EN, &some).starts_with(&lines), "{}", skills::text(EN, &some));
-        assert!(help::text(EN, &some).contains("\n\nSkills, each with your request behind it: /a, /b\n\n"));
+        assert!(
+            help::text(EN, true, &some, &[])
+                .contains("\n\nSkills (add your request after the name): /a, /b\n\n")
+        );
     }
 }

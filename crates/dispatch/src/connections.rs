@@ -1,4 +1,4 @@
-//! Keeps each account connected as configured: an edited account reconnects, and no other.
+//! Keeps each bot connected as configured. Only an edited bot reconnects.
 
 use crate::{
     Access, Account, AccountRules, Dispatcher, Shared,
@@ -17,29 +17,29 @@ use tracing::Instrument;
 /// How long a connection may take to close before it is aborted.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The connections of the accounts.
+/// The connections of the bots.
 pub struct Connections {
     shared: Arc<Shared>,
     dispatcher: Dispatcher,
-    /// Ends them all.
+    /// Closes all connections.
     stop: CancellationToken,
-    /// One edit is followed at a time.
+    /// Serialises changes to the connections.
     book: Mutex<ConnectionTable>,
 }
 
-/// Connections of the accounts, open and retired.
+/// Connections of the bots, open and retired.
 #[derive(Default)]
 struct ConnectionTable {
     open: HashMap<String, AccountConnection>,
-    /// Accounts that are not configured any more. Conversations that are awake still know them.
+    /// Bots that are no longer configured. Active conversations still use them.
     retired: HashMap<String, Arc<Account>>,
-    /// Accounts that could not be connected, so that each failure is reported once.
+    /// Bots that failed to connect, with the fingerprint of their settings, so that each failure is reported once.
     failed: HashMap<String, u64>,
 }
 
-/// One account's connection.
+/// Connection of one bot.
 struct AccountConnection {
-    /// Fingerprint of the settings that it was made from.
+    /// Fingerprint of the settings that it was opened with.
     print: u64,
     listener: Listener,
 }
@@ -57,7 +57,7 @@ impl Connections {
         Self { shared, dispatcher, stop, book: Mutex::default() }
     }
 
-    /// Starts to listen on every account. `wanted` is the configuration that the accounts were made from.
+    /// Starts listening on every bot. `wanted` is the configuration that the bots were created from.
     pub async fn open(&self, wanted: &[config::AccountConfig]) {
         let mut book = self.book.lock().await;
         for account in wanted {
@@ -67,13 +67,13 @@ impl Connections {
         }
     }
 
-    /// Brings the accounts to the state of an edited configuration. One that cannot be made stays unchanged.
+    /// Applies an edited configuration to the bots. A bot whose channel cannot be created stays unchanged.
     pub async fn follow(&self, hot: &HotConfig) {
         let mut book = self.book.lock().await;
         let wanted = |name: &str| hot.accounts.iter().any(|account| account.name == *name);
         let gone: Vec<String> = book.open.keys().filter(|name| !wanted(name)).cloned().collect();
         for name in gone {
-            tracing::info!(account = name, "disconnecting account that is not configured any more");
+            tracing::info!(account = name, "disconnecting bot that is no longer configured");
             self.retire(&mut book, &name);
             if let Some(line) = book.open.remove(&name) {
                 line.listener.close().await;
@@ -81,23 +81,23 @@ impl Connections {
         }
         for account in &hot.accounts {
             let same = book.open.get(&account.name).is_some_and(|line| line.print == account.print);
-            let told = book.failed.get(&account.name) == Some(&account.print);
+            let reported = book.failed.get(&account.name) == Some(&account.print);
             if !same
-                && !told
+                && !reported
                 && let Err(error) = self.connect(&mut book, account, hot).await
             {
                 book.failed.insert(account.name.clone(), account.print);
-                tracing::error!(account = account.name, "failed to apply edited account: {error:#}");
+                tracing::error!(account = account.name, "failed to apply edited bot: {error:#}");
             }
         }
     }
 
-    /// Reconnects one account; the others are not affected.
+    /// Reconnects one bot; the others are not affected.
     pub async fn restart(&self, name: &str, hot: &HotConfig) -> Result<()> {
         let mut book = self.book.lock().await;
         match hot.accounts.iter().find(|account| account.name == name) {
             Some(account) => self.connect(&mut book, account, hot).await,
-            None => bail!("there is no account `{name}`"),
+            None => bail!("there is no bot `{name}`"),
         }
     }
 
@@ -109,7 +109,7 @@ impl Connections {
     ) -> Result<()> {
         let name = &account.name;
         let channel = channel(account)?;
-        // The old connection goes first: platforms hand each event to one of two at random.
+        // The old connection closes first: with two, platforms deliver each event to either at random.
         if let Some(line) = book.open.remove(name) {
             line.listener.close().await;
         }
@@ -124,7 +124,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Takes an account out: it admits no further messages.
+    /// Retires a bot: it admits no further messages.
     fn retire(&self, book: &mut ConnectionTable, name: &str) {
         let Some(account) = self.shared.accounts.get(name) else { return };
         self.shared.accounts.remove(name);
@@ -143,7 +143,7 @@ impl Connections {
         Listener { name, stop, task }
     }
 
-    /// Waits until all have said goodbye.
+    /// Closes all connections and waits until they are closed.
     pub async fn close(&self) {
         let ConnectionTable { open, .. } = std::mem::take(&mut *self.book.lock().await);
         let open = open.into_values().map(|line| line.listener);
@@ -155,7 +155,7 @@ impl Listener {
     async fn close(mut self) {
         self.stop.cancel();
         if timeout(DISCONNECT_TIMEOUT, &mut self.task).await.is_err() {
-            tracing::warn!(account = self.name, "cut connection that does not end");
+            tracing::warn!(account = self.name, "aborted connection that did not close");
             self.task.abort();
         }
     }
@@ -172,7 +172,7 @@ async fn listen(channel: Arc<dyn Channel>, shared: Arc<Shared>, stop: Cancellati
     }
 }
 
-/// Returns an account for a new name, or the one that had it before.
+/// Returns the retired bot of this name, or creates a new one.
 fn engage(
     book: &mut ConnectionTable,
     name: &str,
@@ -187,20 +187,23 @@ fn engage(
     account
 }
 
-/// Makes an account's channel.
+/// Creates a bot's channel. Rejects malformed credentials, like `pudu config check`.
 pub fn channel(account: &config::AccountConfig) -> Result<Arc<dyn Channel>> {
     let name = &account.name;
+    if let Some((key, what, help)) = account.platform.doubts().first() {
+        bail!("channels.{name}.{key}: {what}; {help}");
+    }
     account.platform.channel(name, menu(account.language)).with_context(|| format!("channels.{name}"))
 }
 
-/// Returns the commands for a platform's menu: in the account's language, or else in each person's.
+/// Returns the commands for a platform's menu: in the bot's language, or else in the language of each person.
 fn menu(language: Option<Language>) -> config::Menu {
     let usual = language.unwrap_or_default();
     let command = |row: &CommandSpec| ChatCommand {
         name: row.name.to_owned(),
         argument: (row.argument)(usual).to_owned(),
         help: (row.about)(usual).to_owned(),
-        // Also where the account has one: a menu from before it had may be there.
+        // Set even if the bot has a language, to replace menus from before it had one.
         translations: Language::ALL
             .into_iter()
             .map(|own| (own, (row.about)(language.unwrap_or(own)).to_owned()))
@@ -210,7 +213,7 @@ fn menu(language: Option<Language>) -> config::Menu {
     commands::TABLE.iter().map(command).collect()
 }
 
-/// Returns how an account treats people.
+/// Returns the rules of a bot.
 pub fn policy(hot: &HotConfig, name: &str) -> AccountRules {
     let open = |configured: &AccountPolicy| {
         let access = Access {
@@ -236,13 +239,13 @@ pub fn policy(hot: &HotConfig, name: &str) -> AccountRules {
     hot.policies.get(name).map_or_else(AccountRules::closed, open)
 }
 
-/// Returns how the page and the terminal treat people.
+/// Returns the rules of the page and the terminal.
 pub fn own_policy(hot: &HotConfig) -> AccountRules {
     let (timezone, language) = (hot.timing.timezone.clone(), hot.timing.language);
     AccountRules { timezone, language, ..AccountRules::open(Access::everyone(), FollowUpMode::Queue) }
 }
 
-/// Makes edited manners count from the next message on.
+/// Applies edited rules. They take effect with the next message.
 pub fn apply_policies(shared: &Shared, hot: &HotConfig) {
     for (name, account) in shared.accounts.all() {
         match hot.policies.contains_key(&name) {

@@ -1,5 +1,5 @@
-//! A conversation: an actor that runs one turn at a time and decides the effect of each message meanwhile. It never waits
-//! for a run or a platform itself, so commands are answered at once.
+//! A conversation: an actor that runs one turn at a time and decides the effect of messages that arrive during it. It
+//! never waits for a run or a platform itself, so commands are answered at once.
 
 use super::{
     account::{Account, AgentSession},
@@ -15,51 +15,49 @@ use super::{
     view,
 };
 use crate::bus::{InboxItem, OutboxItem};
+use pudu_base::{RunId, ThreadFolder, ThreadId};
 use pudu_channels::{FinalView, InboundKind, ReplyTarget};
-use pudu_client::{
-    Control,
-    base::{RunId, ThreadFolder, ThreadId},
-    store::{ConversationRow, InboxItemId, NewTurn, TurnId},
-};
 use pudu_config::FollowUpMode;
+use pudu_runs::Control;
+use pudu_store::{ConversationRow, InboxItemId, NewTurn, TurnId};
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
 };
 
-/// Time without work after which an actor ends.
+/// How long an actor lives without work.
 const IDLE: Duration = Duration::from_secs(60);
-/// Time to wait for the last file: files sent together arrive one by one.
+/// How long to wait for further files, because files that are sent together arrive one by one.
 const ALBUM: Duration = Duration::from_millis(600);
 
 /// An event for a conversation.
 pub(super) enum ConversationEvent {
-    /// A message or another event to answer.
+    /// A message, or another event to answer.
     Say(Box<InboxItem>),
-    /// A message was changed or taken back. The change may turn it into a command.
+    /// A message was edited or deleted. The edit may turn it into a command.
     Change(Box<InboxItem>, Option<SlashCommand>),
     /// A command was given.
     Command(Box<InboxItem>, SlashCommand),
-    /// A turn that a restart cut continues.
+    /// Resumes a turn that a restart interrupted.
     Resume(Box<TurnJob>),
-    /// A reply that a restart cut is delivered before anything else is said.
+    /// Delivers a reply whose delivery a restart interrupted, before any other reply.
     Redeliver(Box<KnownReply>),
 }
 
-/// A reply that is known, and where it goes.
+/// A finished reply, and its target.
 pub(super) type KnownReply = (OutboxItem, ReplyTarget, FinalView);
 
-/// A conversation's state while its actor lives. State that must survive is in the store.
+/// State of a conversation while its actor lives. State that must survive is in the store.
 pub(super) struct ConversationActor {
     pub(super) scope: ConversationScope,
     pub(super) waiting: VecDeque<InboxItem>,
     pub(super) running: Option<RunningTurn>,
-    /// A request to ask the last question again, or to summarise, once the run is over.
+    /// A request to answer the last question again, or to summarise, once the run is over.
     pub(super) again: Option<InboxItem>,
-    /// Turns of a process before this one that wait for each other.
+    /// Turns and replies of an earlier process that wait for their turn.
     later: VecDeque<ConversationEvent>,
-    /// Whether the waiting messages came while a run was at work.
+    /// Whether the waiting messages arrived during a run.
     follow_up: bool,
 }
 
@@ -83,7 +81,7 @@ impl ConversationActor {
         }
     }
 
-    /// Lives until nothing is left to do, or the daemon drains.
+    /// Runs until no work is left, or the daemon drains.
     pub(super) async fn live(
         mut self,
         mut mail: mpsc::Receiver<ConversationEvent>,
@@ -122,7 +120,7 @@ impl ConversationActor {
         }
     }
 
-    /// Takes a message, unless it asks for a skill that the agent here does not have.
+    /// Accepts a message, unless it requests a skill that the agent here does not have.
     async fn on_message(&mut self, arrival: InboxItem) {
         if let InboundKind::Message { text, .. } = &arrival.inbound.kind
             && text.starts_with('/')
@@ -139,11 +137,14 @@ impl ConversationActor {
         self.say(arrival).await;
     }
 
-    /// Takes a message: it starts a turn, waits, steers or interrupts.
+    /// Accepts a message: it starts a turn, waits, steers or interrupts.
     pub(super) async fn say(&mut self, arrival: InboxItem) {
         if self.running.is_none() {
             self.waiting.push_back(arrival);
             return;
+        }
+        if reply::is_scheduled(&arrival.inbound) {
+            return self.wait(arrival);
         }
         self.follow_up = true;
         self.acknowledge(&arrival);
@@ -159,7 +160,7 @@ impl ConversationActor {
         }
     }
 
-    /// Lets a message wait for the end of the turn at work.
+    /// Queues a message until the current turn ends.
     fn wait(&mut self, arrival: InboxItem) {
         self.waiting.push_back(arrival);
         if let Some(running) = &self.running {
@@ -167,9 +168,9 @@ impl ConversationActor {
         }
     }
 
-    /// Hands a message to the run. A message that the run does not take waits, and so does one that another agent is to
-    /// answer.
-    /// First the record, then the effect: after a crash the resumed turn answers this message too.
+    /// Steers the run with a message. The message waits if the run does not take it, if it sets a goal or has files, or
+    /// if it needs another agent or other settings. It is recorded before the run gets it, so that after a crash the
+    /// resumed turn answers it, too.
     async fn steer(&mut self, arrival: InboxItem) {
         let (session, people) =
             (Some(self.scope.session(&arrival.inbound).await), input::members([&arrival]));
@@ -187,8 +188,8 @@ impl ConversationActor {
         self.wait(arrival);
     }
 
-    /// Changes or drops a message that waits; one that has become a command waits no longer. One that is being
-    /// answered stays as it was.
+    /// Edits or drops a waiting message; one that has become a command no longer waits. A message that is already being
+    /// answered stays unchanged.
     async fn change(&mut self, change: InboxItem, command: Option<SlashCommand>) {
         let at = self.waiting.iter().position(|waiting| waiting.inbound.message == change.inbound.message);
         let mut done = vec![change.id];
@@ -216,12 +217,12 @@ impl ConversationActor {
         self.scope.shared.inbox.finish(&done).await;
     }
 
-    /// Stops the run; its words so far are kept and shown. Returns whether there was one.
+    /// Stops the run. Its text so far is kept and shown. Returns whether there was a run.
     pub(super) fn stop_run(&self) -> bool {
         self.running.as_ref().inspect(|running| running.stop()).is_some_and(RunningTurn::works)
     }
 
-    /// Stops files that are on their way. Returns whether a reply is being delivered.
+    /// Stops files that are being sent. Returns whether a reply is being delivered.
     pub(super) fn stop_files(&self) -> bool {
         let delivering = self.running.as_ref().filter(|running| !running.works());
         let stopped = delivering.map(|running| running.delivering.hurry.stop()).is_some();
@@ -237,7 +238,7 @@ impl ConversationActor {
         });
     }
 
-    /// Returns when the waiting messages are to be answered: at once, unless more is probably on its way.
+    /// Returns when to answer the waiting messages: at once, unless more are likely to follow.
     fn starts(&self) -> Option<Instant> {
         if self.running.is_some() {
             return None;
@@ -257,8 +258,8 @@ impl ConversationActor {
         Some(newest.came + window)
     }
 
-    /// Answers the waiting messages with one turn, as far as the same agent answers them with the same settings; a
-    /// question that is to be asked again comes after all that.
+    /// Answers the waiting messages in one turn, up to the first one with another agent or other settings. A request to
+    /// answer the last question again, or to summarise, comes after them.
     async fn begin(&mut self) {
         if self.waiting.is_empty() {
             match self.again.take() {
@@ -274,8 +275,8 @@ impl ConversationActor {
         self.open(said, record, TurnWork::Answer).await;
     }
 
-    /// Takes the first message, and all behind it up to one that another agent is to answer: a person does not get
-    /// another person's agent by speaking beside them.
+    /// Takes the first message and those that follow, up to one with another agent or other settings. Without this
+    /// limit, a person who writes at the same time could get another person's agent.
     async fn together(&mut self, record: Option<&ConversationRow>) -> Vec<InboxItem> {
         let chosen = record.and_then(|record| record.agent.as_deref());
         let settle = async |arrival: &InboxItem| {
@@ -285,6 +286,10 @@ impl ConversationActor {
         let Some(first) = self.waiting.front() else { return Vec::new() };
         let (session, mut count) = (settle(first).await, 1);
         for arrival in self.waiting.iter().skip(1) {
+            // A scheduled task has a turn to itself.
+            if [first, arrival].iter().any(|one| reply::is_scheduled(&one.inbound)) {
+                break;
+            }
             let same = arrival.inbound.sender.id == first.inbound.sender.id;
             if !same && settle(arrival).await != session {
                 break;
@@ -318,7 +323,7 @@ impl ConversationActor {
             ..reply::new_turn(&item, &reply_target, items.clone(), None)
         };
         if !self.scope.shared.outbox.open(&turn).await {
-            // Some are settled. The inbox hands the others out again.
+            // Some of the events are done. The inbox dispatches the others again.
             return self.scope.shared.inbox.release(&items);
         }
         let (shared, account) = (&self.scope.shared, &self.scope.account);
@@ -339,7 +344,7 @@ impl ConversationActor {
         });
     }
 
-    /// Performs a turn, now or when the one at work is over.
+    /// Performs a turn, now or after the current one.
     fn start(&mut self, job: TurnJob) {
         if self.running.is_some() {
             self.later.push_back(ConversationEvent::Resume(Box::new(job)));
@@ -347,11 +352,13 @@ impl ConversationActor {
         }
         let (turn, control, session) =
             (job.item.turn.clone(), job.control.clone(), Some(job.session.clone()));
+        let sets_goal = job.said.iter().any(|arrival| input::goal(arrival).is_some());
         let (shared, account) = (self.scope.shared.clone(), self.scope.account.clone());
         self.run(turn, control, session, |delivering| turn::perform(shared, account, job, delivering));
+        self.running.iter_mut().for_each(|running| running.sets_goal = sets_goal);
     }
 
-    /// Delivers a reply, now or when the turn at work is over.
+    /// Delivers a reply, now or after the current turn.
     fn redeliver(&mut self, reply: KnownReply) {
         if self.running.is_some() {
             self.later.push_back(ConversationEvent::Redeliver(Box::new(reply)));
@@ -366,7 +373,7 @@ impl ConversationActor {
         });
     }
 
-    /// Lets a turn work beside the actor, which hears when it is over.
+    /// Runs a turn in a task of its own. The actor is notified of its end.
     fn run<F>(
         &mut self,
         turn: TurnId,
@@ -376,24 +383,25 @@ impl ConversationActor {
     ) where
         F: Future<Output = TurnEnd> + Send + 'static,
     {
-        let (tell, over) = oneshot::channel();
+        let (ended_sender, over) = oneshot::channel();
         let delivering = Arc::new(Delivering::default());
         let work = work(delivering.clone());
-        let (since, steered) = (Instant::now(), Vec::new());
-        self.running = Some(RunningTurn { turn, control, since, session, steered, delivering, over });
+        let (since, steered, sets_goal) = (Instant::now(), Vec::new(), false);
+        self.running =
+            Some(RunningTurn { turn, control, since, sets_goal, session, steered, delivering, over });
         self.scope.shared.tasks.spawn(async move {
-            // The conversation may be gone by then.
-            tell.send(work.await).ok();
+            // The conversation may have ended by then.
+            ended_sender.send(work.await).ok();
         });
     }
 
-    /// A turn is over: messages that came too late to steer it wait for the next.
+    /// Handles the end of a turn. Messages that came too late to steer it wait for the next one.
     async fn ended(&mut self, end: Option<TurnEnd>) {
         let Some(running) = self.running.take() else { return };
-        // The part that the run saw is taken back already.
+        // The goals of messages that the run saw are cleared already.
         let dropped = running.control.steering.is_goal_dropped();
         if let Some(record) = if dropped { self.scope.record().await } else { None } {
-            drop(self.scope.shared.client.clear_goal(&record.thread));
+            drop(self.scope.shared.runs.clear_goal(&record.thread));
         }
         let unused = end.map(|end| end.unused).unwrap_or_default();
         let late = running.steered.into_iter().filter(|arrival| unused.contains(&input::message_id(arrival)));
@@ -409,12 +417,12 @@ impl ConversationActor {
     }
 }
 
-/// Returns whether an event asks for a summary.
+/// Returns whether an event requests a summary.
 pub(super) fn compacts(arrival: &InboxItem) -> bool {
     SlashCommand::from_event(&arrival.inbound.kind).is_some_and(|command| command.name == "compact")
 }
 
-/// Waits for a moment; for ever if there is none.
+/// Waits until a time; for ever if there is none.
 async fn due(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,

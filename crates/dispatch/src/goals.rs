@@ -1,12 +1,13 @@
-//! The goal of a conversation as people see it.
+//! Texts about the goal of a conversation.
 
-use pudu_client::base::{Goal, GoalRest, GoalStanding, GoalVerdict, foreign};
+use pudu_base::{Goal, GoalRest, GoalStanding, GoalVerdict, foreign};
 use pudu_texts::Language;
 
 /// Maximum length of a shown goal or of a verdict's reason, in characters.
 const MAX_SHOWN_CHARS: usize = 400;
 
-/// Returns the line below an answer that was judged by the goal: it is reached, or open and why nothing more is done.
+/// Returns the line below an answer that was judged against the goal: reached, or still open with the reason why work
+/// stopped.
 pub(super) fn judged(language: Language, goal: &Goal) -> Option<String> {
     let GoalVerdict { standing, reason, rest, .. } = goal.verdict.as_ref()?;
     let verdict = match (standing, rest) {
@@ -25,7 +26,7 @@ pub(super) fn judged(language: Language, goal: &Goal) -> Option<String> {
     Some(format!("🎯 {line}"))
 }
 
-/// Returns the state of a goal, in words for people.
+/// Describes the state of a goal for people.
 pub(super) fn status(language: Language, goal: Option<&Goal>) -> String {
     let Some(goal) = goal.filter(|goal| goal.is_open()) else { return language.goal_none().to_owned() };
     let mut lines = vec![language.goal_status(foreign::line(&goal.objective, MAX_SHOWN_CHARS))];

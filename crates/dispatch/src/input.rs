@@ -1,5 +1,5 @@
-//! Messages for a thread, made from people's messages: their words, and the files that came along, which are fetched
-//! from the platform into the thread's uploads and read if they are documents.
+//! Converts people's messages to messages of a thread. Attachments are fetched from the platform into the thread's
+//! uploads, and documents are converted.
 
 use super::{
     account::{Account, AccountRules},
@@ -9,14 +9,12 @@ use super::{
     shared::Shared,
 };
 use crate::bus::InboxItem;
+use pudu_base::{Human, MessageId, ThreadId};
 use pudu_channels::{InboundKind, PointedAt};
-use pudu_client::{
-    base::{Human, MessageId, ThreadId},
-    store::InboxItemId,
-};
+use pudu_store::InboxItemId;
 use tokio_util::sync::CancellationToken;
 
-/// The command by which a message is a goal as well.
+/// Name of the command whose message is also a goal.
 pub(super) const GOAL: &str = "goal";
 
 /// Returns the goal that a message sets.
@@ -24,7 +22,7 @@ pub(super) fn goal(arrival: &InboxItem) -> Option<String> {
     objective(SlashCommand::from_event(&arrival.inbound.kind)?)
 }
 
-/// Returns the goal that words set, if they do.
+/// Returns the goal that a text sets, if any.
 pub fn goal_of(words: &str) -> Option<String> {
     objective(SlashCommand::parse(words)?)
 }
@@ -34,17 +32,17 @@ fn objective(command: SlashCommand) -> Option<String> {
     Some(objective.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// The id under which an arrival enters a thread: the same again after a restart.
+/// Returns the id of an arrival's message in a thread. It is the same after a restart.
 pub(super) fn message_id(arrival: &InboxItem) -> MessageId {
     format!("in-{}", arrival.id.0).into()
 }
 
-/// Returns the inbox's number of a message of a thread, if it came from there.
+/// Returns the inbox id of a thread's message, if the message came from the inbox.
 pub(super) fn item_id(id: &MessageId) -> Option<InboxItemId> {
     id.as_str().strip_prefix("in-")?.parse().ok().map(InboxItemId)
 }
 
-/// Returns an arrival's words as a message of the thread, with the content that the event itself brought.
+/// Returns an arrival's text as a message of the thread, with the content that the event itself contains.
 pub(super) fn human(arrival: &InboxItem, text: &str, policy: &AccountRules) -> Human {
     let sender = &arrival.inbound.sender;
     let (name, id) = (sender.name.clone(), sender.id.clone());
@@ -53,19 +51,19 @@ pub(super) fn human(arrival: &InboxItem, text: &str, policy: &AccountRules) -> H
     Human { sender, person, at: Some(policy.now()), pointed, ..Human::new(message_id(arrival), text) }
 }
 
-/// Returns whether the event of an arrival contains all of its content: no file and no message has to be fetched.
+/// Returns whether an event contains all of its content, so that no file or message has to be fetched.
 pub(super) fn is_complete(arrival: &InboxItem) -> bool {
     let complete = |piece: &PointedAt| piece.reference.is_none() && piece.attachments.is_empty();
     !has_attachments(arrival) && arrival.inbound.pointed.iter().all(complete)
 }
 
-/// Returns the people who become members of a room's thread by their messages; none in a private chat.
+/// Returns the people whose messages make them members of a room's thread; none in a private chat.
 pub(super) fn members<'a>(said: impl IntoIterator<Item = &'a InboxItem>) -> Vec<String> {
     let in_room = said.into_iter().filter(|arrival| !arrival.inbound.private);
     in_room.map(|arrival| arrival.inbound.sender.id.clone()).collect()
 }
 
-/// Changes the words of a message that waits.
+/// Edits the text of a waiting message.
 pub(super) async fn amend(shared: &Shared, waiting: &mut InboxItem, words: &str) {
     if let InboundKind::Message { text, .. } = &mut waiting.inbound.kind {
         words.clone_into(text);
@@ -76,21 +74,28 @@ pub(super) async fn amend(shared: &Shared, waiting: &mut InboxItem, words: &str)
     }
 }
 
-/// Input of a turn: messages for its run, and notes for people about files that could not be fetched.
+/// Input of a turn: messages for its run, and notes for people about problems with files.
 #[derive(Default)]
 pub(super) struct Input {
     pub(super) messages: Vec<Human>,
     pub(super) notes: Vec<String>,
 }
 
-/// Returns whether an arrival has attachments, its own or those of content that it points at.
+/// Returns whether an arrival has attachments, including those of content that it points at.
 pub(super) fn has_attachments(arrival: &InboxItem) -> bool {
-    let own =
-        matches!(&arrival.inbound.kind, InboundKind::Message { attachments, .. } if !attachments.is_empty());
+    let own = match &arrival.inbound.kind {
+        InboundKind::Message { attachments, .. } | InboundKind::Submit { attachments, .. } => {
+            !attachments.is_empty()
+        }
+        InboundKind::Edit { .. }
+        | InboundKind::Recall
+        | InboundKind::Press { .. }
+        | InboundKind::Scheduled { .. } => false,
+    };
     own || arrival.inbound.pointed.iter().any(|piece| !piece.attachments.is_empty())
 }
 
-/// Makes messages for the thread from people's messages, and fetches the files that came along.
+/// Converts people's messages to messages of the thread, and fetches their attachments.
 pub(super) async fn read(
     shared: &Shared,
     account: &Account,
@@ -105,8 +110,12 @@ pub(super) async fn read(
     let mut basket = Basket::new(shared, account, thread, cancel);
     for arrival in said {
         let (text, attachments) = match &arrival.inbound.kind {
-            InboundKind::Message { text, attachments, .. } => (text, attachments.as_slice()),
-            InboundKind::Press { action } => (action, [].as_slice()),
+            InboundKind::Message { text, attachments, .. } | InboundKind::Submit { text, attachments } => {
+                (text, attachments.as_slice())
+            }
+            InboundKind::Press { action: text } | InboundKind::Scheduled { text, .. } => {
+                (text, [].as_slice())
+            }
             InboundKind::Edit { .. } | InboundKind::Recall => continue,
         };
         let goal = goal(arrival);
@@ -126,7 +135,8 @@ pub(super) async fn read(
     input
 }
 
-/// Returns whether the thread has a message already: a restart cut the turn after its files were fetched.
+/// Returns whether the thread already has a message: a restart may have interrupted the turn after its files were
+/// fetched.
 async fn known(shared: &Shared, thread: &ThreadId, id: &MessageId) -> bool {
-    shared.client.state(thread).await.is_ok_and(|state| state.messages.contains_key(id))
+    shared.agent.state(thread).await.is_ok_and(|state| state.messages.contains_key(id))
 }

@@ -1,9 +1,9 @@
-//! One person on two platforms: `/connect` gives a code; a person who shows it elsewhere and confirms it is the same
-//! user.
+//! Links a person's accounts on two platforms: `/connect` creates a code, and a person who sends it on another
+//! platform and confirms becomes the same user.
 //!
-//! A code is asked for and shown in private, is good once and for a few minutes, and opens no account: it joins people
-//! with access to the bot. A person who shows one first sees which user they join, because from then on both have one
-//! memory, and the other one gets a notice. The memory of the person who shows it becomes a part of that memory.
+//! A code is requested and shown in private, is valid once and for a few minutes, and grants no access: it links people
+//! with existing access to the bot. The sender of a code first sees which user they join, because both then share one
+//! memory, and the owner of the code gets a notice. The sender's memory is merged into the shared one.
 
 use super::{
     pairing::{expiry, fresh, hash},
@@ -12,61 +12,59 @@ use super::{
 };
 use crate::bus::OutboxItem;
 use anyhow::{Context, Result};
+use pudu_base::UserId;
 use pudu_channels::{Address, FinalView, Hurry, Inbound, ReplyTarget};
-use pudu_client::{
-    base::UserId,
-    store::{Identity, JoinCode, StoreError},
-};
 use pudu_config::LOCAL;
 use pudu_kit::clock;
+use pudu_store::{Identity, JoinCode, StoreError};
 use pudu_texts::Language;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The one whose code it is, as the store keeps them beside it.
+/// The owner of a code, stored with it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct JoinOffer {
     pub(super) account: String,
     person: String,
     pub(super) name: String,
     user: UserId,
-    /// Target of the notice that a person joined them.
+    /// Where the owner is notified that a person joined them.
     #[serde(flatten)]
     route: JoinRoute,
 }
 
-/// Target of a notice to a person.
+/// Where a person is notified.
 #[derive(Serialize, Deserialize)]
 pub(super) struct JoinRoute {
     pub(super) target: ReplyTarget,
     pub(super) conversation: String,
 }
 
-/// Outcome of parting.
+/// Outcome of ending a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartOutcome {
-    /// They are a separate user now.
+    /// The person is a separate user now.
     Left,
-    /// Others are separate users now: those who came by their code or were the user that they are.
+    /// Only others are separate users now: those who joined by the person's code, or shared the person's own user.
     Others,
-    /// They were a separate user already.
+    /// The person was a separate user already.
     Already,
 }
 
-/// Outcome of showing a code.
+/// Outcome of sending a code.
 pub(super) enum JoinOutcome {
     /// Both are one user.
     With(Box<JoinOffer>),
-    /// They have been one.
+    /// Both were one user already.
     Already,
-    /// The code is not good, or not any more.
+    /// The code is invalid or expired.
     Refused,
 }
 
 impl Shared {
-    /// Makes a code by which the sender of an event lets another person be the same user.
+    /// Creates a code that lets another person become the same user as the sender of an event.
     pub(super) async fn offer_join(&self, inbound: &Inbound, route: JoinRoute) -> Result<String> {
-        let code = fresh().context("no randomness")?;
+        let code = fresh().context("the system's random number generator failed")?;
         let (account, person) = (inbound.address.account.clone(), inbound.sender.id.clone());
         let user = self.users.own(&account, &person);
         let name = inbound.sender.name.clone();
@@ -78,10 +76,10 @@ impl Shared {
         Ok(code)
     }
 
-    /// Makes a code by which a user of the HTTP API lets another person be the same user. The user gets no notice: the
-    /// API shows them the people who joined.
+    /// Creates a code that lets another person become the same user as a user of the HTTP API. That user gets no
+    /// notice: the API shows them who joined.
     pub async fn offer_join_of(&self, user: &UserId) -> Result<String> {
-        let code = fresh().context("no randomness")?;
+        let code = fresh().context("the system's random number generator failed")?;
         let (account, person) = (LOCAL.to_owned(), user.to_string());
         if self.db.identity_of(&account, &person).await?.is_none() {
             let (user, name) = (user.clone(), person.clone());
@@ -107,14 +105,14 @@ impl Shared {
         Ok(code)
     }
 
-    /// Returns whose code this is, if it is good.
+    /// Returns the owner of a code, if it is valid.
     pub(super) async fn join_offer(&self, code: &str) -> Result<Option<JoinOffer>, StoreError> {
         let offer = self.db.join_offer(&hash(code), clock::now()).await?;
         Ok(offer.and_then(|offer| serde_json::from_str(&offer).ok()))
     }
 
-    /// Makes the sender of an event and the owner of the code that they show one user. `notice_route` is the target
-    /// of the sender's notice when they are parted.
+    /// Merges the sender of an event and the owner of the sent code into one user. `notice_route` determines where the
+    /// sender is notified if the link ends.
     pub(super) async fn join(
         self: &Arc<Self>,
         inbound: &Inbound,
@@ -135,7 +133,7 @@ impl Shared {
         };
         let shows = identity(account, &sender.id, &sender.name);
         let issuer = identity(&offer.account, &offer.person, &offer.name);
-        // The local user may be several people, whose memory is not theirs to bring.
+        // Several people may share the local user, so its memory is not merged.
         let brings = Some(self.user(account, &sender.id)).filter(|user| *user != UserId::local());
         let route = serde_json::to_string(&notice_route).unwrap_or_default();
         if !self.db.join(&hash(code), shows, issuer, brings, &route).await? {
@@ -143,15 +141,15 @@ impl Shared {
         }
         self.users.join(account, &sender.id, offer.user.clone());
         self.users.join(&offer.account, &offer.person, offer.user.clone());
-        tracing::info!(account, person = sender.id, user = %offer.user, "joined two people to one user");
-        self.client.merge_memories().await;
+        tracing::info!(account, person = sender.id, user = %offer.user, "linked two people to one user");
+        self.agent.merge_memories().await;
         let text = offer.route.target.language.joined_by(account, &sender.name);
         self.notify(&offer.account, &offer.route, text).await;
         Ok(JoinOutcome::With(Box::new(offer)))
     }
 
-    /// Makes the sender of an event a separate user again, and all people who would be that user, too, or came by their
-    /// code.
+    /// Makes the sender of an event a separate user again, as well as everyone who joined by their code or shares their
+    /// own user.
     pub(super) async fn part(self: &Arc<Self>, inbound: &Inbound) -> Result<PartOutcome, StoreError> {
         let Inbound { address, sender, .. } = inbound;
         self.part_person(&address.account, &sender.id, &sender.name).await
@@ -164,11 +162,15 @@ impl Shared {
         person: &str,
         name: &str,
     ) -> Result<PartOutcome, StoreError> {
-        let parted = self.client.part(account, person).await?;
+        let parted = self.agent.part(account, person).await?;
         let mut outcome = PartOutcome::Already;
         for one in parted {
             self.users.part(&one.account, &one.person);
-            tracing::info!(account = one.account, person = one.person, "made a person a user by themselves");
+            tracing::info!(
+                account = one.account,
+                person = one.person,
+                "unlinked a person, who is a separate user again"
+            );
             if (one.account.as_str(), one.person.as_str()) == (account, person) {
                 if outcome == PartOutcome::Already {
                     outcome = PartOutcome::Left;
@@ -184,7 +186,7 @@ impl Shared {
         Ok(outcome)
     }
 
-    /// Sends a notice to a person of an account, in the chat where they last spoke of being one with another.
+    /// Sends a notice to a person of an account, in the chat where they last used `/connect` to link.
     async fn notify(self: &Arc<Self>, account: &str, route: &JoinRoute, text: String) {
         // A user of the HTTP API has no chat.
         let Some(account) = self.accounts.get(account).filter(|_| !route.conversation.is_empty()) else {

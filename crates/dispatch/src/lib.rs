@@ -1,7 +1,8 @@
-//! The way from an arrival to its answer: access, then a command or a conversation, then a turn.
+//! Handles an event from arrival to answer: checks access, then runs a command or passes it to a conversation, which
+//! answers in turns.
 //!
-//! `route` decides the way of an arrival, purely; this file carries it out. Each account has a task of its own, so that
-//! none waits for another. Deliberately absent: platforms' bytes and the agent's loop.
+//! `route` decides how to handle an event, without side effects; this file carries out the decision. Each bot has its
+//! own task, so that no bot waits for another. Deliberately absent: the platforms' wire formats and the agent's loop.
 
 mod absent;
 mod access;
@@ -19,6 +20,7 @@ mod command;
 pub mod commands;
 pub mod connections;
 mod conversation;
+mod forms;
 mod goals;
 pub mod input;
 mod joining;
@@ -33,6 +35,7 @@ mod recover;
 mod reply;
 mod route;
 mod running;
+mod scheduled;
 mod scope;
 mod secrets;
 pub mod sent;
@@ -50,6 +53,7 @@ pub use access::{Access, PairedPeople, Refusals};
 pub use account::{Account, AccountRules, Accounts};
 pub use approval::decided_by;
 pub use pairing::GOOD_FOR;
+pub use scheduled::ScheduleLauncher;
 pub use shared::{DispatchRules, Shared};
 
 use crate::bus::InboxItem;
@@ -62,7 +66,7 @@ use route::{Converse, EventKind, Route, RouteFacts};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::{sync::mpsc, time::Instant};
 
-/// Sends arrivals on their way. Clones are the same.
+/// Dispatches arrivals. Clones share their state.
 #[derive(Clone)]
 pub struct Dispatcher(Arc<Inner>);
 
@@ -70,7 +74,7 @@ struct Inner {
     shared: Arc<Shared>,
     accounts: Mailboxes<InboxItem>,
     conversations: Arc<Mailboxes<ConversationEvent>>,
-    /// Events and turns whose account is not there.
+    /// Events and turns of bots that are currently unavailable.
     absent: Mutex<Absent>,
 }
 
@@ -89,8 +93,8 @@ impl Dispatcher {
         self.0.absent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes arrivals until the daemon drains. `refresh` is called before each, so that edits of the configuration
-    /// count from the next message on.
+    /// Receives arrivals until the daemon drains. Calls `refresh` before each, so that configuration changes take
+    /// effect with the next message.
     pub async fn run(self, mut arrivals: mpsc::Receiver<InboxItem>, refresh: impl Fn()) {
         let drain = self.shared().drain.clone();
         while let Some(Some(arrival)) = drain.run_until_cancelled(arrivals.recv()).await {
@@ -100,7 +104,7 @@ impl Dispatcher {
         }
     }
 
-    /// Starts a task that receives the arrivals of one account, in their order.
+    /// Starts a task that receives the arrivals of one bot, in order.
     fn attend(&self) -> mpsc::Sender<InboxItem> {
         let (mailbox, mut arrivals) = mpsc::channel(self.shared().inbox.limit() + 1);
         let (dispatcher, drain) = (self.clone(), self.shared().drain.clone());
@@ -112,11 +116,14 @@ impl Dispatcher {
         mailbox
     }
 
-    /// Decides the way of an arrival and sends it on.
+    /// Routes an arrival.
     async fn receive(&self, arrival: InboxItem) {
         let (shared, inbound) = (self.shared(), &arrival.inbound);
         let Some(account) = shared.accounts.get(&inbound.address.account) else {
-            tracing::warn!(account = inbound.address.account, "holding event until its account is back");
+            tracing::warn!(
+                account = inbound.address.account,
+                "holding event until its bot is available again"
+            );
             self.absent().events.push(arrival);
             return;
         };
@@ -127,15 +134,18 @@ impl Dispatcher {
         };
         let route = route::route(&account.policy(), inbound, facts);
         if !matches!(route, Route::Converse(_)) {
-            // No command takes it.
+            // No command will use the secret.
             shared.inbox.concealed(inbound);
+            if let InboundKind::Scheduled { .. } = inbound.kind {
+                return shared.refuse_scheduled(arrival);
+            }
         }
         match route {
             Route::Ignore => shared.ignore(&arrival),
             Route::RefuseStranger => refuse(shared, &account, arrival),
             Route::GreetKnown => pairing::greet(shared, &account, arrival),
             Route::RedeemCode(code) => {
-                // Not waited for: strangers cause no delay.
+                // Runs in the background, so that strangers cause no delay.
                 let shared = shared.clone();
                 shared.clone().tasks.spawn(async move { shared.connect(&account, arrival, &code).await });
             }
@@ -144,17 +154,17 @@ impl Dispatcher {
         }
     }
 
-    /// Reads the command of an event. A request for a skill is no command: it is talk. Where a skill has the name of a
-    /// command, the command is meant.
+    /// Parses the command of an event. A message that starts a skill or a prompt is an ordinary message, not a command. A
+    /// command takes precedence over both.
     async fn command(&self, inbound: &Inbound) -> Option<SlashCommand> {
         let (shared, command) = (self.shared(), SlashCommand::from_event(&inbound.kind)?);
-        let is_skill = commands::is_skill(&shared.client, &shared.owner_of(inbound), &command).await;
-        (!is_skill).then_some(command)
+        let is_message = commands::is_message(&shared.agent, &shared.owner_of(inbound), &command).await;
+        (!is_message).then_some(command)
     }
 
     async fn converse(&self, account: &Arc<Account>, arrival: InboxItem, converse: Converse) {
         let shared = self.shared();
-        let presses = matches!(arrival.inbound.kind, InboundKind::Press { .. });
+        let presses = matches!(arrival.inbound.kind, InboundKind::Press { .. } | InboundKind::Submit { .. });
         if presses && !shared.choose(account, &arrival).await {
             shared.ignore(&arrival);
             return;
@@ -172,7 +182,7 @@ impl Dispatcher {
         self.post(account, &key, event);
     }
 
-    /// Puts an event into a conversation's mailbox; wakes the conversation if it sleeps.
+    /// Puts an event into a conversation's mailbox, and starts the conversation's actor if it is not running.
     fn post(&self, account: &Arc<Account>, key: &str, event: ConversationEvent) {
         let wake = || {
             let shared = self.shared();
@@ -185,7 +195,7 @@ impl Dispatcher {
     }
 }
 
-/// Answers a stranger, once an hour, that nothing will be answered.
+/// Sends a stranger a refusal, at most once an hour.
 fn refuse(shared: &Arc<Shared>, account: &Arc<Account>, arrival: InboxItem) {
     let inbound = &arrival.inbound;
     if !shared.refusals.due(&inbound.address.account, &inbound.sender.id, Instant::now()) {

@@ -1,29 +1,29 @@
-//! Links to files that are too large for a chat: signed, and good for a day.
+//! Links to files that are too large for a chat: signed, and valid for a day.
 //!
-//! A link names a thread and a file among its outputs; nothing is stored. Each holder of the link has the file, as with
-//! any file in a chat; no link can be made without the key, which is in the home.
+//! A link names a thread and one of its output files; nothing is stored. Everyone with the link can open the file, as
+//! with any file in a chat. Links cannot be made without the key, which is in the home folder.
 
 use anyhow::{Context, Result};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
-use pudu_client::base::ThreadId;
+use pudu_base::ThreadId;
 use pudu_kit::clock;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use std::{io::Write, os::unix::fs::OpenOptionsExt, path::Path, time::Duration};
 use url::Url;
 
-/// Before the name of something that was kept to be sent, where a link opens that.
+/// Prefix of a path that names a file kept by `sent.rs`.
 const KEPT: &str = "sent:";
 
-/// How long a link is good.
+/// Lifetime of a link.
 pub const GOOD_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-/// The key's file in the home.
+/// Name of the key's file in the home folder.
 const FILE: &str = "link-key";
-/// The block of SHA-256: a key of this length is used as it is.
+/// Length of the key, in bytes: SHA-256's block size, so that HMAC uses the key unchanged.
 const KEY: usize = 64;
 
-/// Makes links and knows its own again.
+/// Creates and verifies links.
 pub struct Links {
     key: [u8; KEY],
     base: Option<Url>,
@@ -38,20 +38,20 @@ pub struct OpenedLink {
     /// The file, as the agent names it.
     #[serde(rename = "p")]
     pub path: String,
-    /// Until when, in milliseconds since 1970.
+    /// When the link expires, in milliseconds since 1970.
     #[serde(rename = "e")]
     until: i64,
 }
 
 impl OpenedLink {
-    /// Returns the name of a kept file, where the link opens that and no file of the thread.
+    /// Returns the name of the kept file that the link opens; `None` if it opens a file of the thread.
     pub fn kept(&self) -> Option<&str> {
         self.path.strip_prefix(KEPT)
     }
 }
 
 impl Links {
-    /// Reads the key of a home; makes one if there is none. Without a public address no link is made.
+    /// Reads the key of a home folder, or creates it. Without a public URL, no links are made.
     pub fn open(home: &Path, base: Option<Url>) -> Result<Self> {
         let path = home.join(FILE);
         let key = match std::fs::read(&path).ok().and_then(|bytes| bytes.try_into().ok()) {
@@ -61,7 +61,7 @@ impl Links {
         Ok(Self { key, base })
     }
 
-    /// Makes a link to a file of a thread; `None` without a public address.
+    /// Creates a link to a file of a thread; `None` without a public URL.
     pub fn to(&self, thread: &ThreadId, path: &str, now: i64) -> Option<Url> {
         let until = now + clock::millis(GOOD_FOR);
         let opened = OpenedLink { thread: thread.clone(), path: path.to_owned(), until };
@@ -73,12 +73,12 @@ impl Links {
         Some(url)
     }
 
-    /// Makes a link to a file that was kept to be sent; `None` without a public address.
+    /// Creates a link to a kept file; `None` without a public URL.
     pub fn to_kept(&self, thread: &ThreadId, path: &Path, now: i64) -> Option<Url> {
         self.to(thread, &format!("{KEPT}{}", path.file_name()?.to_str()?), now)
     }
 
-    /// Opens a link; `None` for one that is not ours, or not any more.
+    /// Verifies and reads a link; `None` if it is forged or has expired.
     pub fn read(&self, token: &str, now: i64) -> Option<OpenedLink> {
         let (text, mac) = token.split_once('.')?;
         let text = URL_SAFE_NO_PAD.decode(text).ok()?;
@@ -90,7 +90,7 @@ impl Links {
     }
 
     fn mac(&self, text: &[u8]) -> Hmac<Sha256> {
-        // A key of any length will do, so that there always is one.
+        // HMAC accepts a key of any length, so this cannot fail.
         let mut mac = Hmac::<Sha256>::new(&self.key.into());
         mac.update(text);
         mac
@@ -99,7 +99,8 @@ impl Links {
 
 fn fresh(path: &Path) -> Result<[u8; KEY]> {
     let mut key = [0; KEY];
-    getrandom::fill(&mut key).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+    getrandom::fill(&mut key)
+        .map_err(|error| anyhow::anyhow!("the system's random number generator failed: {error}"))?;
     let mut options = std::fs::OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(&key)?;
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_makes_one() {
+    fn forged_links_are_refused() {
         let (home, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let base = || Some("https://x.org/pudu".parse().unwrap());
         let links = Links::open(home.path(), base()).unwrap();
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_public_address_there_are_no_links() {
+    fn without_a_public_url_there_are_no_links() {
         let home = tempfile::tempdir().unwrap();
         assert_eq!(Links::open(home.path(), None).unwrap().to(&"t".into(), "/x", NOW), None);
     }

@@ -1,4 +1,4 @@
-//! The account of people who use the page, the terminal and the HTTP API. Its rules hold for slash commands on threads.
+//! The built-in bot of the page, the terminal and the HTTP API. Its rules apply to slash commands on threads.
 //!
 //! Deliberately absent: a chat. Answers are read from the threads, so nothing is received or sent here.
 
@@ -15,7 +15,7 @@ use pudu_texts::Language;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// The account's name: one that no account of the configuration has.
+/// The bot's name, which no configured bot can have.
 pub use pudu_config::LOCAL as ACCOUNT;
 
 /// Returns the language of the page and the terminal: the configured one, or else the person's.
@@ -24,7 +24,7 @@ pub fn language(shared: &Shared, person: Option<Language>) -> Language {
     configured.or(person).unwrap_or_default()
 }
 
-/// The channel of the account.
+/// The channel of the built-in bot.
 pub struct LocalChannel {
     health: HealthCell,
 }
@@ -47,12 +47,12 @@ impl Channel for LocalChannel {
     }
 
     fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
-        // There is nothing that could be missing.
+        // Nothing has to be configured.
         Box::pin(async { Vec::new() })
     }
 
     fn limits(&self) -> ChannelLimits {
-        ChannelLimits { download: u64::MAX, upload: u64::MAX, threads: false }
+        ChannelLimits { download: u64::MAX, upload: u64::MAX, threads: false, form_fields: 0 }
     }
 
     fn health(&self) -> Health {
@@ -70,7 +70,7 @@ impl Channel for LocalChannel {
         })
     }
 
-    /// Opens a reply of a turn that an older version left. People read its answer on the thread.
+    /// Opens a reply to a turn that an older version left behind. People read its answer on the thread.
     fn open_reply(&self, _target: ReplyTarget, _store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
         Box::new(UnsentReply)
     }

@@ -6,7 +6,7 @@ use std::{
 };
 use tokio::sync::mpsc;
 
-/// The mailboxes of the tasks that are awake.
+/// The mailboxes of running tasks.
 pub(super) struct Mailboxes<E>(Mutex<HashMap<String, mpsc::Sender<E>>>);
 
 impl<E> Default for Mailboxes<E> {
@@ -28,12 +28,13 @@ impl<E> Mailboxes<E> {
             sent => sent,
         };
         if sent.is_err() {
-            // A mailbox has room for all that the inbox takes, so this is the end of the daemon.
-            tracing::warn!(key, "leaving event to the next start");
+            // A mailbox has room for everything that the inbox accepts, so this happens only while the daemon shuts
+            // down.
+            tracing::warn!(key, "leaving event to the next process");
         }
     }
 
-    /// Lets an idle task go, unless an event came meanwhile.
+    /// Removes the mailbox of an idle task, unless an event has just arrived. Returns whether it was removed.
     pub(super) fn retire(&self, key: &str, events: &mpsc::Receiver<E>) -> bool {
         let mut boxes = self.lock();
         let empty = events.is_empty();

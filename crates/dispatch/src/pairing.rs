@@ -1,38 +1,36 @@
-//! People make themselves known by a code, once: `/connect CODE`.
+//! Pairing: people identify themselves to a bot once, with `/connect CODE`.
 //!
-//! A code is 128 bits of chance, good for ten minutes and one person, and only its hash is kept. The operator makes it
-//! (`pudu connect`, or the HTTP API) and hands it on.
+//! A code has 128 random bits, expires after ten minutes, and works for one person. Only its hash is stored. The
+//! operator creates it (`pudu connect`, or the HTTP API) and passes it on.
 
 use super::{account::Account, reply, shared::Shared};
 use crate::bus::InboxItem;
 use anyhow::{Context, Result};
-use pudu_client::{
-    base::digest,
-    store::{AccountPerson, Paired, StoreError},
-};
+use pudu_base::digest;
 use pudu_kit::clock;
+use pudu_store::{AccountPerson, Paired, StoreError};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// How long a code is good.
+/// Lifetime of a code.
 pub const GOOD_FOR: Duration = Duration::from_secs(600);
 
 impl Shared {
-    /// Makes a code for an account; `None` when too many are unused.
+    /// Creates a code for a bot; `None` if too many are unused.
     pub async fn offer_code(&self, account: &str) -> Result<Option<String>> {
-        let code = fresh().context("no randomness")?;
+        let code = fresh().context("the system's random number generator failed")?;
         let offered = self.db.offer_code(account, &hash(&code), expiry(), clock::now()).await?;
         Ok(offered.then_some(code))
     }
 
-    /// Forgets a person that an account knows by a code.
+    /// Removes a person's pairing with a bot. Returns whether there was one.
     pub async fn unpair(&self, account: &str, person: &str) -> Result<bool, StoreError> {
         let was = self.db.unpair(account, person).await?;
         self.known.remove(account, person);
         Ok(was)
     }
 
-    /// Takes people who were forgotten for unknown.
+    /// Forgets the pairings and links of people whose data was deleted.
     pub fn forget_people(&self, people: &[AccountPerson]) {
         for AccountPerson { account, person, .. } in people {
             self.known.remove(account, person);
@@ -40,7 +38,7 @@ impl Shared {
         }
     }
 
-    /// Redeems the code of an event, and answers with the outcome. A wrong one is answered once an hour.
+    /// Redeems the code of an event, and answers with the outcome. A wrong code is answered at most once an hour.
     pub(super) async fn connect(self: &Arc<Self>, account: &Arc<Account>, arrival: InboxItem, code: &str) {
         let (name, sender) = (&arrival.inbound.address.account, &arrival.inbound.sender);
         let person = Paired {
@@ -54,7 +52,7 @@ impl Shared {
         let text = match redeemed {
             Ok(true) => {
                 self.known.add(name, &sender.id);
-                tracing::info!(account = name, person = sender.id, "connected person by a code");
+                tracing::info!(account = name, person = sender.id, "paired a person by code");
                 language.connected()
             }
             Ok(false) if !self.refusals.due(name, &format!("code:{}", sender.id), Instant::now()) => {
@@ -71,14 +69,14 @@ impl Shared {
     }
 }
 
-/// Answers the code of a person who needs none: listed, or known by a code, perhaps this one, whose answer a restart
-/// cut.
+/// Answers a code from a person who already has access, because they are listed or have redeemed a code: an earlier
+/// one, or this one before a restart.
 pub(super) fn greet(shared: &Arc<Shared>, account: &Arc<Account>, arrival: InboxItem) {
     let text = account.policy().language(&arrival.inbound).known_already();
     reply::say(shared, account, arrival, text);
 }
 
-/// Makes a code: 22 letters, digits, `-` and `_`.
+/// Creates a code of 22 letters, digits, `-` and `_`.
 pub(super) fn fresh() -> Result<String, getrandom::Error> {
     use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
     let mut bytes = [0; 16];
@@ -90,7 +88,7 @@ pub(super) fn hash(code: &str) -> String {
     digest(code.trim())
 }
 
-/// Returns until when a code is good that is made now, in milliseconds since 1970.
+/// Returns when a code created now expires, in milliseconds since 1970.
 pub(super) fn expiry() -> i64 {
     clock::now() + clock::millis(GOOD_FOR)
 }

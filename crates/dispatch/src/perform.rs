@@ -11,11 +11,9 @@ use super::{
     turn::TurnWork,
 };
 use crate::bus::InboxItem;
+use pudu_base::{BoxFuture, ThreadId};
 use pudu_channels::{FinalView, Inbound};
-use pudu_client::{
-    base::{BoxFuture, ThreadId},
-    store::StoreError,
-};
+use pudu_store::StoreError;
 
 impl LiveConversation for ConversationActor {
     fn activity(&self) -> ConversationActivity {
@@ -38,7 +36,12 @@ impl LiveConversation for ConversationActor {
         Box::pin(std::future::ready(Ok(StoppedWork { stopped, dropped })))
     }
 
-    /// A run that works towards the goal ends with its next answer, also after a restart.
+    fn has_goal_ahead(&self) -> bool {
+        let running = self.running.as_ref().is_some_and(|running| running.sets_goal && running.works());
+        running || self.waiting.iter().any(|waiting| input::goal(waiting).is_some())
+    }
+
+    /// A run that works towards the goal ends with its next answer, even after a restart.
     fn clear_goal<'a>(&'a mut self, thread: Option<&'a ThreadId>) -> BoxFuture<'a, GoalClearing> {
         Box::pin(async move {
             let shared = &self.scope.shared;
@@ -53,7 +56,7 @@ impl LiveConversation for ConversationActor {
                 return GoalClearing(Box::pin(std::future::ready(dropped)));
             }
             GoalClearing(match thread {
-                Some(thread) => shared.client.clear_goal(thread),
+                Some(thread) => shared.runs.clear_goal(thread),
                 None => Box::pin(std::future::ready(Ok(()))),
             })
         })
@@ -62,7 +65,7 @@ impl LiveConversation for ConversationActor {
     fn begin_anew<'a>(&'a mut self, _: &'a mut Inbound) -> BoxFuture<'a, ThreadId> {
         Box::pin(async move {
             self.stop_run();
-            // A question to ask again belongs to the old conversation.
+            // A request to answer again belongs to the old conversation.
             if let Some(again) = self.again.take() {
                 self.scope.shared.inbox.finish(&[again.id]).await;
             }
@@ -99,12 +102,12 @@ impl ConversationActor {
         });
     }
 
-    /// Asks the last question again, once the run at work is done.
+    /// Answers the last question again, once the current run is done.
     pub(super) async fn retry(&mut self, arrival: InboxItem) {
         if self.running.is_some() {
             self.acknowledge(&arrival);
             match self.again.replace(arrival) {
-                // One that asked for something else is answered.
+                // A replaced request for a summary gets its answer now.
                 Some(before) if compacts(&before) => {
                     let text = self.scope.language(&before.inbound).compact_busy();
                     self.answer(before, text);
@@ -127,8 +130,8 @@ impl ConversationActor {
         }
     }
 
-    /// Summarises the conversation so far: behind a reply that is on its way, and not while a run works or something
-    /// waits for one.
+    /// Summarises the conversation so far, after a reply that is being delivered. Refuses while a run is active,
+    /// messages wait, or another request to answer again or to summarise is pending.
     pub(super) async fn compact(&mut self, arrival: InboxItem) {
         let language = self.scope.language(&arrival.inbound);
         let works = self.running.as_ref().is_some_and(|running| running.works());

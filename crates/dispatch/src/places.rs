@@ -1,13 +1,13 @@
-//! Finds the conversation that an event concerns, among the candidates of its route.
+//! Finds the conversation of an event among the candidates of its route.
 
 use super::{route::ConversationCandidate, shared::Shared};
 use crate::bus::retry_until_stored;
 use pudu_channels::{Inbound, ReplyTarget};
-use pudu_client::store::ChatConversations;
 use pudu_kit::clock;
+use pudu_store::ChatConversations;
 use std::sync::Arc;
 
-/// Returns the key of the first candidate that is there.
+/// Returns the key of the first candidate that exists.
 pub(super) async fn find(shared: &Shared, inbound: &Inbound, candidates: &[ConversationCandidate]) -> String {
     for candidate in candidates {
         if let Some(key) = find_candidate(shared, inbound, candidate).await {
@@ -45,7 +45,7 @@ async fn find_candidate(
     }
 }
 
-/// Returns the conversations of a room in which a question of a person is worked on, newest first.
+/// Returns a room's conversations that are answering a question of this person, newest first.
 async fn at_work(shared: &Shared, room: ChatConversations<'_>, person: &str) -> Vec<String> {
     let works = || shared.db.at_work(room);
     let found =
@@ -55,8 +55,8 @@ async fn at_work(shared: &Shared, room: ChatConversations<'_>, person: &str) -> 
     found.into_iter().filter(|(_, target)| theirs(target)).map(|(key, _)| key).collect()
 }
 
-/// Stores that a message belongs to a conversation. Not waited for: it is needed when a person answers the message, and
-/// no person is that fast.
+/// Stores in the background that a message belongs to a conversation. The record is needed only when a person replies
+/// to the message, and by then it is stored.
 pub(super) fn remember(shared: &Arc<Shared>, inbound: &Inbound, key: &str) {
     let (shared, address, key) = (shared.clone(), inbound.address.clone(), key.to_owned());
     let message = [inbound.message.clone()];
@@ -64,7 +64,7 @@ pub(super) fn remember(shared: &Arc<Shared>, inbound: &Inbound, key: &str) {
         let kept =
             shared.db.record(&address.account, &address.chat, &message, &key, false, clock::now()).await;
         if let Err(error) = kept {
-            tracing::warn!(%error, "failed to store conversation of message: answers to it begin a new one");
+            tracing::warn!(%error, "failed to store conversation of message: replies to it will begin a new one");
         }
     });
 }

@@ -1,5 +1,5 @@
-//! Content that a message points at, made ready for the model: content that the event lacks is read from the platform,
-//! files are fetched like those of the message itself, and an answer that the thread has is not repeated.
+//! Prepares, for the model, the content that a message points at: reads missing content from the platform, fetches its
+//! files like the message's own, and shortens answers that the thread already has.
 
 use super::{
     account::{Account, AccountRules},
@@ -7,23 +7,23 @@ use super::{
     shared::Shared,
 };
 use crate::bus::InboxItem;
+use pudu_base::{Human, Message, Pointed, ThreadState};
 use pudu_channels::{Inbound, InboundKind, PointedAt, PointedKind, RecentMessages, SendError};
-use pudu_client::base::{Human, Message, Pointed, ThreadState};
 use pudu_kit::clock;
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of pieces that are read from the platform for one message.
+/// Maximum number of pieces read from the platform for one message.
 const MAX_LOOK_UPS: usize = 8;
 /// Maximum time for reading one piece from the platform.
 const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(15);
-/// An answer that the thread has is repeated up to this length, in characters: enough to know which one is meant.
+/// Maximum length of an answer that is already in the thread, in characters: enough for the model to identify it.
 const EXCERPT_CHARS: usize = 200;
-/// Number of letters and digits by which an answer of the thread is recognised.
+/// Number of letters and digits compared to recognise an answer from the thread.
 const RECOGNISED_CHARS: usize = 80;
 
-/// Returns a piece as the model reads it. Its files are added when they have been fetched.
+/// Returns a piece in the form that the model reads. Its files are added once they are fetched.
 pub(super) fn to_pointed(piece: &PointedAt, policy: &AccountRules) -> Pointed {
     Pointed {
         kind: piece.kind.name().to_owned(),
@@ -59,7 +59,7 @@ impl PointedReader<'_> {
             return;
         }
         let language = self.place.language;
-        let state = self.shared.client.state(self.place.thread).await.unwrap_or_default();
+        let state = self.shared.agent.state(self.place.thread).await.unwrap_or_default();
         human.pointed.clear();
         for piece in self.complete(arrival, &state).await {
             let mut pointed = to_pointed(&piece, self.policy);
@@ -76,12 +76,13 @@ impl PointedReader<'_> {
         }
     }
 
-    /// Reads recent messages of the group in which a turn takes place, from the last time that the conversation was
-    /// talked in. Their files are named and not fetched.
+    /// Reads the messages posted in the turn's group since the conversation was last active. Their files are named but
+    /// not fetched.
     pub(super) async fn recent(&self, said: &[InboxItem]) -> Vec<Pointed> {
-        let spoken = |arrival: &&InboxItem| matches!(arrival.inbound.kind, InboundKind::Message { .. });
+        let is_message = |arrival: &&InboxItem| matches!(arrival.inbound.kind, InboundKind::Message { .. });
         let is_wanted = self.policy.context.messages > 0;
-        let Some(first) = said.iter().find(spoken).filter(|first| !first.inbound.private && is_wanted) else {
+        let Some(first) = said.iter().find(is_message).filter(|first| !first.inbound.private && is_wanted)
+        else {
             return Vec::new();
         };
         let look = timeout(LOOK_UP_TIMEOUT, self.history(first, said));
@@ -95,7 +96,7 @@ impl PointedReader<'_> {
         }
     }
 
-    /// Returns the messages of a group before a turn, from the platform or from the buffer.
+    /// Returns the messages that precede a turn in its group, from the platform or from the buffer.
     async fn history(&self, first: &InboxItem, said: &[InboxItem]) -> Result<Vec<PointedAt>, SendError> {
         let context = self.policy.context;
         if context.is_buffered() {
@@ -110,8 +111,8 @@ impl PointedReader<'_> {
         self.account.channel().recent(&first.inbound, wanted).await
     }
 
-    /// Returns the recent messages of people that the account admits, and of the bot. Others may not speak to the bot,
-    /// and are not heard in the group of a person who may.
+    /// Returns the recent messages of the bot and of people that the account admits. Other people's messages are left
+    /// out, even if a person who is admitted asks in the same group.
     fn admitted(&self, inbound: &Inbound, pieces: &[PointedAt]) -> Vec<Pointed> {
         let (access, account) = (&self.policy.access, &inbound.address.account);
         // A buffered row without content belongs to an author who was not admitted at that time.
@@ -119,28 +120,28 @@ impl PointedReader<'_> {
             piece.own
                 || (!piece.is_empty() && self.shared.admits(access, account, piece.author_id.as_deref()))
         };
-        let (heard, others): (Vec<&PointedAt>, Vec<&PointedAt>) = pieces.iter().partition(admits);
-        let mut pointed: Vec<Pointed> = heard.into_iter().map(|piece| self.named(piece)).collect();
+        let (admitted, others): (Vec<&PointedAt>, Vec<&PointedAt>) = pieces.iter().partition(admits);
+        let mut pointed: Vec<Pointed> = admitted.into_iter().map(|piece| self.named(piece)).collect();
         if !others.is_empty() {
             let left_out = others.len();
             pointed.push(recent_note(format!(
-                "{left_out} messages of people who may not use this bot, or of apps, are left out"
+                "{left_out} messages from apps, or from people without access to this bot, are left out"
             )));
         }
         pointed
     }
 
-    /// Returns a piece whose files are named only.
+    /// Returns a piece that only names its files.
     fn named(&self, piece: &PointedAt) -> Pointed {
         let files = piece.attachments.iter().map(|file| file.name.clone()).collect();
         Pointed { files, ..to_pointed(piece, self.policy) }
     }
 
-    /// Returns all pieces of a message, with those that are read from the platform.
+    /// Returns all pieces of a message, including those read from the platform.
     async fn complete(&self, arrival: &InboxItem, state: &ThreadState) -> Vec<PointedAt> {
         let (mut pieces, mut left) = (Vec::new(), MAX_LOOK_UPS);
         for piece in &arrival.inbound.pointed {
-            // The thread has had the message that opened it since its own first message.
+            // The opening message is added only to the thread's first message.
             if piece.kind == PointedKind::Opening && !state.messages.is_empty() {
                 continue;
             }
@@ -150,7 +151,8 @@ impl PointedReader<'_> {
                 left = rest;
                 pieces.extend(self.look_up(arrival, piece).await);
             } else {
-                let problem = Some(format!("only {MAX_LOOK_UPS} messages are read for one message"));
+                let problem =
+                    Some(format!("at most {MAX_LOOK_UPS} referenced messages are read per message"));
                 pieces.push(PointedAt { problem, reference: None, ..piece.clone() });
             }
         }
@@ -165,14 +167,14 @@ impl PointedReader<'_> {
             Some(Ok(Ok(pieces))) => return pieces,
             Some(Ok(Err(error))) => unread(&error),
             Some(Err(_)) => "it could not be read: the platform did not answer in time".to_owned(),
-            None => "it was not read: stopped".to_owned(),
+            None => "not read: the run was stopped".to_owned(),
         };
         tracing::warn!(problem, kind = piece.kind.name(), "failed to read content that a message points at");
         vec![PointedAt { problem: Some(problem), reference: None, ..piece.clone() }]
     }
 }
 
-/// Returns recent messages without those that the turn answers: they come whole and with their files.
+/// Removes recent messages that the turn's messages reply to, because those are included in full, with their files.
 fn unanswered(mut pieces: Vec<PointedAt>, said: &[InboxItem]) -> Vec<PointedAt> {
     let names =
         |piece: &PointedAt| piece.attachments.iter().map(|file| file.name.clone()).collect::<Vec<_>>();
@@ -199,8 +201,8 @@ fn unread(error: &SendError) -> String {
     }
 }
 
-/// Returns whether the thread has an answer with this text. Platforms show it without the signs of Markdown, so only
-/// letters and digits count.
+/// Returns whether the thread has an answer with this text. Platforms show answers without Markdown's characters, so
+/// only letters and digits are compared.
 fn is_in(state: &ThreadState, text: &str) -> bool {
     let beginning = letters(text).take(RECOGNISED_CHARS).collect::<String>();
     let has = |message: &Message| match message {
@@ -224,7 +226,7 @@ fn excerpt(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_client::base::{Assistant, Finish, Update};
+    use pudu_base::{Assistant, Finish, Update};
     use std::sync::Arc;
 
     #[test]

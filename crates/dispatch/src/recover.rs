@@ -1,5 +1,4 @@
-//! Recovery after a restart: turns of the last process go on where they were, and unhandled events are
-//! handled now.
+//! Recovery after a restart: resumes turns of the previous process, and handles events that it left unhandled.
 
 use super::{
     Dispatcher,
@@ -11,31 +10,32 @@ use super::{
     turn::{Interruption, ModelChoice, TurnJob, TurnWork},
 };
 use crate::bus::{InboxItem, OutboxItem, retry_until_stored};
+use pudu_base::RunId;
 use pudu_channels::{FinalView, Hurry, ReplyTarget};
-use pudu_client::{
-    Control, MAX_RESUMES, ThreadPlace, UnfinishedRun,
-    base::RunId,
-    store::{RunRow, StoreError, TurnRow},
-};
+use pudu_runs::{Control, MAX_RESUMES, ThreadPlace, UnfinishedRun};
+use pudu_store::{RunRow, StoreError, TurnRow};
 use pudu_texts::Language;
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
-/// Returns the answer that replaces a reply which is so old that it would surprise.
+/// Returns the notice that replaces a reply which is too old to be sent.
 fn too_late(language: Language) -> FinalView {
     FinalView { text: language.end_too_late().to_owned(), failed: true, ..FinalView::default() }
 }
 
-/// Returns the answer that replaces another try.
+/// Returns the notice that replaces a turn which was resumed too often.
 fn given_up(language: Language) -> FinalView {
     FinalView { text: language.end_given_up(MAX_RESUMES), failed: true, ..FinalView::default() }
 }
 
-/// A turn that the end of a process cut.
+/// A turn that was interrupted by the end of a process.
 struct CutTurn {
     row: TurnRow,
     /// The record of its run.
     record: Option<RunRow>,
-    /// The place of the run on its thread.
+    /// The run's place in the queue of its thread.
     place: Option<ThreadPlace>,
     item: OutboxItem,
     reply_target: ReplyTarget,
@@ -43,10 +43,10 @@ struct CutTurn {
 }
 
 impl Dispatcher {
-    /// Resumes the work of the previous process, with its unfinished runs of chats. Called once, before anything new is
-    /// taken.
+    /// Resumes the work of the previous process, including its unfinished runs of chats. Called once, before any new
+    /// event is accepted.
     pub async fn recover(&self, unfinished: Vec<UnfinishedRun>) -> Result<(), StoreError> {
-        let mut unfinished: HashMap<RunId, UnfinishedRun> =
+        let mut unfinished: BTreeMap<RunId, UnfinishedRun> =
             unfinished.into_iter().map(|run| (run.row.id.clone(), run)).collect();
         let turns = self.shared().db.open_turns().await?;
         let mut fresh = Vec::new();
@@ -61,40 +61,44 @@ impl Dispatcher {
             tracing::info!(
                 turns = turns.len(),
                 messages = fresh.len(),
-                "resuming turns and messages of an earlier start"
+                "resuming turns and messages of the previous process"
             );
         }
         for row in turns {
             let said = claimed.remove(&row.id.0).unwrap_or_default();
             let run = row.run.as_ref().and_then(|run| unfinished.remove(run));
-            self.take_up(row, said, run).await;
+            self.resume_turn(row, said, run).await;
         }
         for arrival in fresh {
             self.receive(arrival).await;
         }
-        // Their turns were given up.
+        // The turns of the remaining runs were given up.
         for run in unfinished.into_values() {
-            self.shared().client.give_up_run(&run.row.id).await?;
+            self.shared().runs.give_up_run(&run.row.id).await?;
         }
         Ok(())
     }
 
-    /// Resumes the work that waited for an account that is there now.
+    /// Resumes the work that waited for an account, once the account is available.
     pub async fn welcome_back(&self, name: &str) {
         let Absent { turns, events } = self.absent().take(name);
         for (row, said) in turns {
-            self.take_up(row, said, None).await;
+            self.resume_turn(row, said, None).await;
         }
         for arrival in events {
             self.receive(arrival).await;
         }
     }
 
-    /// Resumes a turn; `unfinished` is its run, if this process took it over just now.
-    async fn take_up(&self, row: TurnRow, said: Vec<InboxItem>, mut unfinished: Option<UnfinishedRun>) {
+    /// Resumes a turn. `unfinished` is its run, if this process has just taken it over.
+    async fn resume_turn(&self, row: TurnRow, said: Vec<InboxItem>, mut unfinished: Option<UnfinishedRun>) {
         let shared = self.shared();
         let Some(account) = shared.accounts.get(&row.account) else {
-            tracing::warn!(account = row.account, turn = row.id.0, "holding reply until its account is back");
+            tracing::warn!(
+                account = row.account,
+                turn = row.id.0,
+                "holding reply until its bot is available again"
+            );
             self.absent().turns.push((row, said));
             return;
         };
@@ -114,7 +118,7 @@ impl Dispatcher {
         let item = item(reply_target.address.chat.clone());
         let view = row.final_view.as_deref().and_then(|text| serde_json::from_str::<FinalView>(text).ok());
         let late = shared.outbox.too_old(&item);
-        // A notice in its place would count as the whole reply.
+        // A notice instead of the question would mark the whole question as delivered.
         if late && view.as_ref().is_some_and(|view| view.whole) {
             shared.outbox.park(&item, "too old to be sent").await;
             return;
@@ -130,7 +134,7 @@ impl Dispatcher {
             false => view,
         };
         if let Some(run) = unfinished.take_if(|_| view.is_some()) {
-            retry_until_stored("failed to end run", || shared.client.give_up_run(&run.row.id)).await;
+            retry_until_stored("failed to end run", || shared.runs.give_up_run(&run.row.id)).await;
         }
         match (view, &row.run) {
             (Some(view), None) => self.redeliver(account, item, reply_target, view),
@@ -145,7 +149,7 @@ impl Dispatcher {
         }
     }
 
-    /// A command's answer is delivered beside whatever its conversation does.
+    /// Delivers a reply again. A command's answer is delivered independently of its conversation.
     fn redeliver(
         &self,
         account: &Arc<Account>,
@@ -160,7 +164,7 @@ impl Dispatcher {
         });
     }
 
-    /// Returns the record of the run of a turn.
+    /// Returns the record of a turn's run.
     async fn record(&self, row: &TurnRow) -> Option<RunRow> {
         let run = row.run.as_ref()?;
         retry_until_stored("failed to read run of turn", || self.shared().db.run(run)).await.flatten()
@@ -169,7 +173,7 @@ impl Dispatcher {
     async fn resume(&self, account: &Arc<Account>, cut: CutTurn) {
         let (shared, CutTurn { row, record, place, item, reply_target, said }) = (self.shared(), cut);
         let (Some(thread), Some(run)) = (row.thread, row.run) else {
-            shared.outbox.park(&item, "its record is not whole").await;
+            shared.outbox.park(&item, "its record is incomplete").await;
             return;
         };
         retry_until_stored("failed to record resumption of turn", || shared.db.resume_run(&run)).await;
@@ -181,13 +185,13 @@ impl Dispatcher {
         if record.as_ref().is_some_and(|record| record.goal_dropped) {
             control.steering.drop_goal();
         }
-        // A client stopped it, and a crash came before its end.
+        // A client stopped it, and the process crashed before the run ended.
         if let Some(action) = record.as_ref().and_then(|record| record.cancelled) {
             control.stop(action);
         }
         let is_suspended = record.is_some_and(|record| record.suspended);
         let job = TurnJob {
-            place: Some(place.unwrap_or_else(|| shared.client.place(&thread))),
+            place: Some(place.unwrap_or_else(|| shared.runs.place(&thread))),
             item,
             reply_target,
             thread,

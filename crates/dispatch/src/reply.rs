@@ -1,18 +1,16 @@
-//! Replies that are known already: a command's answer, a refusal, a reply that a restart cut. Each is stored before it
-//! goes out, with the events that it answers.
+//! Replies that need no run: a command's answer, a refusal, a reply that a restart interrupted. Each is stored before
+//! it is sent, with the events that it answers.
 
 use super::{account::Account, shared::Shared};
 use crate::bus::{InboxItem, OutboxItem};
-use pudu_channels::{FinalView, Hurry, Inbound, ReplyTarget};
-use pudu_client::{
-    base::MessageId,
-    store::{InboxItemId, NewTurn, TurnId, TurnRow},
-};
+use pudu_base::MessageId;
+use pudu_channels::{FinalView, Hurry, Inbound, InboundKind, ReplyTarget};
 use pudu_kit::clock;
+use pudu_store::{InboxItemId, NewTurn, TurnId, TurnRow};
 use std::sync::Arc;
 
-/// Stores a view as the answer to an arrival and delivers it beside whatever runs; other events are done with it.
-/// `key` names the conversation.
+/// Stores a view as the answer to an arrival and delivers it independently of the current turn. The events in `items`
+/// are done together with the arrival. `key` identifies the conversation.
 #[allow(clippy::needless_pass_by_value, reason = "an event has one answer: it is used up")]
 pub(super) fn answer(
     shared: &Arc<Shared>,
@@ -31,7 +29,7 @@ pub(super) fn answer(
         if shared.outbox.open(&row).await {
             deliver(&shared, &account, &item, target, &view, &Hurry::default()).await;
         } else {
-            // Some are settled. The inbox hands the others out again.
+            // Some of the events are done. The inbox dispatches the others again.
             shared.inbox.release(&row.items);
         }
     });
@@ -50,7 +48,7 @@ pub(super) fn say(shared: &Arc<Shared>, account: &Arc<Account>, arrival: InboxIt
     );
 }
 
-/// Delivers a view as a reply that is stored.
+/// Delivers a view as a stored reply.
 pub(super) async fn deliver(
     shared: &Shared,
     account: &Account,
@@ -63,12 +61,12 @@ pub(super) async fn deliver(
     shared.outbox.deliver(item, reply, view, hurry).await;
 }
 
-/// Returns where the answer to an event goes.
+/// Returns the target of the answer to an event.
 pub(super) fn target(account: &Account, inbound: &Inbound) -> ReplyTarget {
     ReplyTarget {
         address: inbound.address.clone(),
         private: inbound.private,
-        reply_to: Some(inbound.message.clone()),
+        reply_to: (!is_scheduled(inbound)).then(|| inbound.message.clone()),
         sender: inbound.sender.id.clone(),
         language: account.policy().language(inbound),
         hint: inbound.hint.clone(),
@@ -76,14 +74,19 @@ pub(super) fn target(account: &Account, inbound: &Inbound) -> ReplyTarget {
     }
 }
 
-/// Returns the target of a stored turn's reply, with the part that is there already.
+/// Returns whether an event is a scheduled task, which answers no message.
+pub(super) fn is_scheduled(inbound: &Inbound) -> bool {
+    matches!(inbound.kind, InboundKind::Scheduled { .. })
+}
+
+/// Returns the target of a stored turn's reply, including the state of the part already sent.
 pub(super) fn stored_target(row: &TurnRow) -> Option<ReplyTarget> {
     let target: ReplyTarget = serde_json::from_str(&row.reply_target).ok()?;
     let saved = row.handle.as_deref().and_then(|text| serde_json::from_str(text).ok());
     Some(ReplyTarget { saved, ..target })
 }
 
-/// Returns a new reply of a conversation.
+/// Returns a new reply for a conversation.
 pub(super) fn outbox_item(key: &str, target: &ReplyTarget) -> OutboxItem {
     OutboxItem {
         turn: TurnId(MessageId::fresh().to_string()),

@@ -1,11 +1,11 @@
-//! The way of an arrival: access, its kind, and the conversation that it concerns. All of that is decided here, from
-//! the account's policy, the event and the facts about it; nothing is read and nothing is done.
+//! Routes an arrival by access, kind and conversation. The decision depends only on the bot's rules, the event and
+//! the facts about it. Nothing is read or changed here.
 //!
-//! A private chat is one conversation, and so is a topic. In a group without topics each message to the bot begins a
-//! chain of its own, and an answer to any message of a chain continues it; a command or a change concerns the chain
-//! that it belongs to, or else one of the chat: the newest in which a run of this person is at work, or the one that
-//! was talked in last. Where each question begins a thread, a chat consists of threads, and a command beside them
-//! concerns one of those likewise.
+//! A private chat is one conversation, and so is a topic. In a group without topics, each message to the bot begins a
+//! chain, and a reply to any message of a chain continues it. A command or an edit concerns the chain that it belongs
+//! to. Without one, it concerns the newest chain of the chat with an active run of this person, or else the most
+//! recently active one. On platforms where each question begins a thread, a chat consists of threads, and a command
+//! outside its threads concerns one of the threads in the same way.
 
 use super::{access::AccessVerdict, account::AccountRules, approval::pressed, command::SlashCommand};
 use pudu_channels::{Address, Inbound, InboundKind};
@@ -13,24 +13,24 @@ use pudu_channels::{Address, Inbound, InboundKind};
 /// Facts about an arrival that the event does not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RouteFacts {
-    /// Whether the sender made themselves known to the account by a code.
+    /// Whether the sender has paired with the account by a code.
     pub(super) paired: bool,
-    /// The command that the event gives; a request for a skill is none.
+    /// The command in the event; `None` if it starts a skill.
     pub(super) command: Option<SlashCommand>,
     /// Whether each question begins a thread on the platform.
     pub(super) threads: bool,
 }
 
-/// The way of an arrival.
+/// Decision about an arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// No sign at all.
+    /// Give no answer.
     Ignore,
     /// The sender gets a refusal.
     RefuseStranger,
-    /// The sender showed a code and is known already.
+    /// The sender sent a code but is known already.
     GreetKnown,
-    /// The sender shows a code.
+    /// The sender redeems a code.
     RedeemCode(String),
     /// The sender decides an approval.
     Decide {
@@ -45,9 +45,9 @@ pub(super) enum Route {
 /// An event for a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Converse {
-    /// Conversations to look for, in this order; the first one that is found counts.
+    /// Conversations to look up, in this order; the first that exists is used.
     pub(super) candidates: Vec<ConversationCandidate>,
-    /// Whether later answers to the message find the conversation by it.
+    /// Whether to record the conversation of the message, so that later replies to the message find it.
     pub(super) remember: bool,
     pub(super) kind: EventKind,
 }
@@ -55,9 +55,9 @@ pub(super) struct Converse {
 /// Kind of an event for a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EventKind {
-    /// A message, or a press of a choice that is no command.
+    /// A message, a submitted form, or a press of a choice that is not a command.
     Say,
-    /// A message is changed or taken back; the change may turn it into a command.
+    /// A message was edited or deleted. The edit may turn it into a command.
     Change(Option<SlashCommand>),
     /// A command.
     Command(SlashCommand),
@@ -66,21 +66,22 @@ pub(super) enum EventKind {
 /// A conversation that an event may concern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ConversationCandidate {
-    /// The one that a message belongs to.
+    /// The conversation that a message belongs to.
     ChainOf(String),
-    /// A conversation with a question of the sender at work: `own` if it is such a conversation, else the newest.
+    /// A conversation in which a run answers a question of the sender: `own` if it is such a conversation, or else the
+    /// newest.
     AtWork { base: String, topics: bool, own: Option<String> },
-    /// The one of the chat that was talked in last.
+    /// The chat's most recently active conversation.
     Latest { base: String, topics: bool },
-    /// This one.
+    /// The conversation with this key.
     Key(String),
 }
 
-/// Decides the way of an arrival.
+/// Routes an arrival.
 pub(super) fn route(policy: &AccountRules, inbound: &Inbound, facts: RouteFacts) -> Route {
     let (access, paired) = (&policy.access, policy.access.pairing && facts.paired);
     let knows = access.knows(&inbound.sender.id, paired);
-    // A known person who shows a code may join another user by it.
+    // A known person may send a code to join another user.
     let joins = knows && facts.command.as_ref().is_some_and(|command| command.name == "connect");
     if let Some(code) = code(inbound, facts.command.as_ref()).filter(|_| access.pairing && !joins) {
         return match access.takes_code(inbound) {
@@ -99,7 +100,7 @@ pub(super) fn route(policy: &AccountRules, inbound: &Inbound, facts: RouteFacts)
     }
 }
 
-/// Returns the code that a message shows.
+/// Returns the code in a message.
 fn code<'a>(inbound: &Inbound, command: Option<&'a SlashCommand>) -> Option<&'a str> {
     let shows = |command: &&SlashCommand| matches!(command.name.as_str(), "connect" | "start");
     let said = matches!(inbound.kind, InboundKind::Message { .. });
@@ -121,8 +122,8 @@ fn converse(inbound: &Inbound, RouteFacts { command, threads, .. }: RouteFacts) 
     Converse { candidates, remember: in_chain && said, kind }
 }
 
-/// A private chat is one conversation. A person who cannot give a command in a thread there means the thread by "stop",
-/// if it is all that can be stopped.
+/// Returns the candidates for an event in a private chat, which is one conversation. On some platforms people cannot
+/// type commands in a thread there, so `/stop` outside of the threads stops a thread's run if the chat itself has none.
 fn alone(inbound: &Inbound, command: Option<&SlashCommand>, threads: bool) -> Vec<ConversationCandidate> {
     let own = inbound.address.key();
     let typed = matches!(inbound.kind, InboundKind::Message { .. });
@@ -138,22 +139,26 @@ fn alone(inbound: &Inbound, command: Option<&SlashCommand>, threads: bool) -> Ve
 /// Returns the candidates for an event in a group, and whether it belongs to a chain rather than to a topic.
 fn in_group(inbound: &Inbound, command: bool, threads: bool) -> (Vec<ConversationCandidate>, bool) {
     let address = &inbound.address;
+    let base = Address { topic: None, ..address.clone() }.key();
+    if matches!(inbound.kind, InboundKind::Scheduled { .. }) {
+        // Each run begins a chain, which people continue by a reply to the answer.
+        let chain = format!("{base}:m{}", inbound.message);
+        let key = if address.topic.is_some() { address.key() } else { chain };
+        return (vec![ConversationCandidate::Key(key)], false);
+    }
     let chain = match &inbound.kind {
         InboundKind::Message { .. } => inbound.reply_to.clone(),
-        InboundKind::Edit { .. } | InboundKind::Recall | InboundKind::Press { .. } => {
-            Some(inbound.message.clone())
-        }
+        _ => Some(inbound.message.clone()),
     };
     let mut candidates: Vec<ConversationCandidate> =
         chain.map(ConversationCandidate::ChainOf).into_iter().collect();
-    // A command that would begin a thread of its own is said to those that are there.
+    // A command that would begin its own thread concerns one of the existing threads instead.
     let beside = threads && command && address.topic.as_ref() == Some(&inbound.message);
     if address.topic.is_some() && !beside {
-        // A topic may hang below a message of a chain: then it continues that.
+        // A topic that hangs below a message of a chain continues that chain.
         candidates.push(ConversationCandidate::Key(address.key()));
         return (candidates, false);
     }
-    let base = Address { topic: None, ..address.clone() }.key();
     if command || !matches!(inbound.kind, InboundKind::Message { .. }) {
         candidates.push(ConversationCandidate::AtWork { base: base.clone(), topics: threads, own: None });
         candidates.push(ConversationCandidate::Latest { base: base.clone(), topics: threads });
@@ -174,7 +179,7 @@ mod tests {
     use pudu_config::Allow;
     use pudu_config::FollowUpMode;
 
-    /// An event of Ada's in chat `c`; `where_` is `private`, `group` or a topic's name.
+    /// An event from Ada in chat `c`; `where_` is `private`, `group` or a topic's name.
     fn event(where_: &str, kind: InboundKind) -> Inbound {
         let topic = Some(where_).filter(|place| !matches!(*place, "private" | "group")).map(str::to_owned);
         Inbound {
@@ -209,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_comes_nowhere_and_who_shows_a_code_is_known_by_it() {
+    fn access_and_codes_decide_the_route() {
         let pairing = Access { pairing: true, ..Access::everyone() };
         let listed = Access { users: Allow::Only(["ada".to_owned()].into()), ..pairing.clone() };
         let others = Access { users: Allow::Only(["bob".to_owned()].into()), ..Access::everyone() };
@@ -267,16 +272,16 @@ mod tests {
         let stop =
             ConversationCandidate::AtWork { base: "a:c".into(), topics: true, own: Some("a:c".into()) };
         let table: Vec<(Inbound, bool, Vec<ConversationCandidate>, bool)> = vec![
-            // A private chat is one conversation, also for an answer to a message in it.
+            // A private chat is one conversation, even for a reply to a message in it.
             (event("private", message("hi")), false, vec![key("a:c")], false),
             (event("private", message("/stop")), false, vec![key("a:c")], false),
             (event("private", message("/stop")), true, vec![stop, key("a:c")], false),
             (event("private", pressed("/stop")), true, vec![key("a:c")], false),
-            // In a group a question begins a chain, and an answer continues one.
+            // In a group a question begins a chain, and a reply continues it.
             (event("group", message("hi")), false, vec![key("a:c:m9")], true),
             (answer(message("hi")), false, vec![chain("5"), key("a:c:m9")], true),
             (event("group", album), false, vec![key("a:c:a8")], true),
-            // A command, a press and a change concern a conversation that is there.
+            // A command, a press and a change concern an existing conversation.
             (
                 event("group", message("/new")),
                 false,
@@ -295,10 +300,10 @@ mod tests {
                 vec![chain("9"), at_work(false), latest(false), key("a:c:m9")],
                 false,
             ),
-            // A topic is a conversation; it may hang below a message of a chain.
+            // A topic is a conversation; it may be attached to a message of a chain.
             (event("t", message("hi")), false, vec![key("a:c:t")], false),
             (event("t", pressed("x")), false, vec![chain("9"), key("a:c:t")], false),
-            // Where each question begins a thread, a command beside the threads begins none.
+            // If each question begins a thread, a command outside of the threads does not.
             (event("9", message("hi")), true, vec![key("a:c:9")], false),
             (event("9", message("/status")), true, vec![at_work(true), latest(true), key("a:c:9")], true),
             (event("t", message("/status")), true, vec![key("a:c:t")], false),
@@ -315,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_said_given_or_changes_something() {
+    fn an_event_is_a_message_a_command_or_a_change() {
         let command = |name: &str| SlashCommand { name: name.into(), argument: None };
         let table = [
             (message("hi"), EventKind::Say),

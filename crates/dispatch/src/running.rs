@@ -1,47 +1,51 @@
-//! The turn that a conversation has at work.
+//! The current turn of a conversation.
 
 use super::{
     account::AgentSession,
     turn::{Delivering, TurnEnd},
 };
 use crate::bus::InboxItem;
-use pudu_client::{Control, store::TurnId};
+use pudu_runs::Control;
+use pudu_store::TurnId;
 use std::sync::Arc;
 use tokio::{sync::oneshot, time::Instant};
 
-/// The turn at work.
+/// The current turn.
 pub(super) struct RunningTurn {
     pub(super) turn: TurnId,
     pub(super) control: Control,
     pub(super) since: Instant,
-    /// Agent and settings; `None` if a reply is only delivered.
+    /// Whether a message that it answers sets a goal.
+    pub(super) sets_goal: bool,
+    /// Agent and settings; `None` for a turn that only delivers a reply.
     pub(super) session: Option<AgentSession>,
-    /// Arrivals that were handed to the run while it works.
+    /// Arrivals that the run was steered with.
     pub(super) steered: Vec<InboxItem>,
-    /// How far the delivery of its reply is.
+    /// State of the reply's delivery.
     pub(super) delivering: Arc<Delivering>,
     pub(super) over: oneshot::Receiver<TurnEnd>,
 }
 
 impl RunningTurn {
-    /// Returns whether the run works, and not only its reply is being delivered.
+    /// Returns whether the run is active. Otherwise its reply is being delivered.
     pub(super) fn works(&self) -> bool {
         !self.delivering.has_begun()
     }
 
-    /// Signals that its end is waited for: a reply that cannot be delivered whole is held up no longer than it must.
+    /// Signals that something is waiting for the end of the turn, so that an undeliverable reply delays it as little as
+    /// possible.
     pub(super) fn hurry(&self) {
         self.delivering.hurry.wait();
     }
 
-    /// Stops the run, whose reply is shown as far as it is. Delays of the reply get no more than a grace period.
+    /// Stops the run. Its reply is shown as far as it got, and its delivery gets only a grace period.
     pub(super) fn stop(&self) {
         self.control.cancel.cancel();
         self.hurry();
     }
 }
 
-/// Waits for the end of the turn at work; for ever if there is none.
+/// Waits for the end of the current turn; for ever if there is none.
 pub(super) async fn over(running: &mut Option<RunningTurn>) -> Option<TurnEnd> {
     match running {
         Some(running) => (&mut running.over).await.ok(),

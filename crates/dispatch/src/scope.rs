@@ -1,4 +1,4 @@
-//! The stored side of a conversation: its record, its thread, and the agent that answers in it.
+//! The stored state of a conversation: its record, its thread, and the agent that answers in it.
 
 use super::{
     account::{Account, AgentSession},
@@ -6,17 +6,15 @@ use super::{
     shared::Shared,
 };
 use crate::bus::retry_until_stored;
+use pudu_base::{Skill, ThreadFolder, ThreadId, UserId};
 use pudu_channels::Inbound;
-use pudu_client::{
-    base::{Skill, ThreadFolder, ThreadId, UserId},
-    store::ConversationRow,
-};
 use pudu_config::FollowUpMode;
 use pudu_kit::clock;
+use pudu_store::ConversationRow;
 use pudu_texts::Language;
 use std::sync::Arc;
 
-/// A conversation by its key, with the account whose rules hold there.
+/// A conversation by its key, with the account whose rules apply.
 #[derive(Clone)]
 pub(super) struct ConversationScope {
     pub(super) shared: Arc<Shared>,
@@ -36,13 +34,14 @@ impl ConversationScope {
         self.account.policy().language(inbound)
     }
 
-    /// Returns the effect of a message while a run works: people's choice here, or the account's setting.
+    /// Returns how a message that arrives during a run is handled: as chosen in this conversation, or else by the
+    /// account's setting.
     pub(super) async fn mode(&self) -> FollowUpMode {
         let chosen = self.record().await.and_then(|record| record.mode);
         chosen.as_deref().and_then(FollowUpMode::parse).unwrap_or_else(|| self.account.policy().mode)
     }
 
-    /// Returns agent and settings for the sender of an event.
+    /// Returns the agent and its settings for the sender of an event.
     pub(super) async fn session(&self, inbound: &Inbound) -> AgentSession {
         let chosen = self.record().await.and_then(|record| record.agent);
         agent::settle(&self.shared, &self.account, &self.key, chosen.as_deref(), inbound).await
@@ -67,7 +66,7 @@ impl ConversationScope {
         }
     }
 
-    /// Binds the conversation to a thread, a new one or one without a conversation.
+    /// Binds the conversation to a thread that is new or has no conversation.
     pub(super) async fn bind(&self, inbound: &Inbound, thread: ThreadId) -> ThreadFolder {
         let folder = ThreadFolder { owner: self.owner(inbound), thread };
         let address = &inbound.address;

@@ -1,9 +1,10 @@
-//! Words about missing secrets that skills need.
+//! Text about missing secrets that skills need.
 
-use pudu_client::MissingSecret;
+use pudu_runs::MissingSecret;
 use pudu_texts::Language;
 
-/// Returns a note on how to give secrets, if any are missing; in a room, that they work in private only.
+/// Returns a note on how to set secrets, if any are missing. In a room, the note adds that secrets work only in
+/// private.
 pub(super) fn note_missing(language: Language, private: bool, missing: &[MissingSecret]) -> Option<String> {
     let line = |missing: &MissingSecret| {
         let (name, skill) = (&missing.secret.name, &missing.skill);

@@ -1,10 +1,8 @@
-//! Files on their way to people. An agent's files are under its hands until they are sent, which may be much later than
-//! the run that made them; files to be sent are kept here, where commands cannot replace them.
+//! Copies of files to send. A file may be sent long after the run that made it, and the agent's commands could change
+//! it in between. The copies are kept here, where commands cannot reach them.
 
-use pudu_client::{
-    base::{MessageId, SandboxError, digest},
-    sandbox::ThreadFiles,
-};
+use pudu_base::{MessageId, SandboxError, digest};
+use pudu_sandbox::ThreadFiles;
 use std::{
     fs, io,
     os::unix::fs::MetadataExt,
@@ -12,19 +10,19 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// The folder's name in the home.
+/// Name of the folder, in the home folder.
 const FOLDER: &str = "sent";
-/// The name under which people get the whole text of an approval.
-pub const ASKED: &str = "what-i-ask.txt";
-/// Nothing is sent that is older.
+/// File name of an approval's whole text.
+pub const ASKED: &str = "request.txt";
+/// Maximum age of a kept file.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Maximum size of all kept files, in bytes; one that is larger is not sent.
+/// Maximum size of all kept files together, in bytes. A larger file is not sent.
 const ROOM: u64 = 2 * 1024 * 1024 * 1024;
 /// Maximum number of files kept.
 const MAX_SENT_FILES: usize = 4096;
 
-/// Keeps a file of a thread and returns where the copy is: no command can change it any more.
+/// Keeps a copy of a thread's file and returns its path. No command can change the copy.
 pub async fn keep(home: &Path, files: &ThreadFiles, path: &str) -> Result<PathBuf, SandboxError> {
     let folder = home.join(FOLDER);
     let made = tokio::fs::create_dir_all(&folder).await;
@@ -34,13 +32,13 @@ pub async fn keep(home: &Path, files: &ThreadFiles, path: &str) -> Result<PathBu
     Ok(kept)
 }
 
-/// Returns where something that is sent is kept, by the last part of its path: nothing else is found by it.
+/// Returns the path of a kept file by its name. Other paths cannot be reached.
 pub fn kept(home: &Path, name: &str) -> Option<PathBuf> {
     let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     plain.then(|| home.join(FOLDER).join(name))
 }
 
-/// Keeps a text that is to be sent as a file and returns where it is.
+/// Keeps a text to be sent as a file, and returns its path.
 pub async fn keep_text(home: &Path, text: &str) -> io::Result<PathBuf> {
     let folder = home.join(FOLDER);
     tokio::fs::create_dir_all(&folder).await?;
@@ -50,7 +48,7 @@ pub async fn keep_text(home: &Path, text: &str) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Keeps a text that is to be sent. Its owner may want it gone.
+/// Keeps a text to be sent as a file under its owner's mark, so that the owner can have it deleted.
 pub async fn keep_of(home: &Path, owner: &str, text: &str) -> io::Result<PathBuf> {
     let kept = keep_text(home, text).await?;
     let mut name = kept.file_name().unwrap_or_default().to_owned();
@@ -60,16 +58,16 @@ pub async fn keep_of(home: &Path, owner: &str, text: &str) -> io::Result<PathBuf
     Ok(marked)
 }
 
-/// Removes the kept files of an owner. A file that was not sent yet is not sent any more.
+/// Deletes the kept files of an owner. Those that were not sent yet will not be sent.
 pub async fn forget_of(home: &Path, owner: &str) {
     let (folder, mark) = (home.join(FOLDER), mark(owner));
     let removed = pudu_kit::blocking::run(move || remove_marked(&folder, &mark)).await;
     if let Ok(Err(error)) = removed {
-        tracing::warn!(%error, "failed to remove sent files of somebody");
+        tracing::warn!(%error, "failed to remove sent files of an owner");
     }
 }
 
-/// Returns the end of the names of an owner's files.
+/// Returns the suffix of an owner's file names.
 fn mark(owner: &str) -> String {
     format!("-{}", digest(owner).chars().take(16).collect::<String>())
 }
@@ -91,12 +89,12 @@ fn remove_marked(folder: &Path, mark: &str) -> io::Result<()> {
 async fn make_more_room(folder: PathBuf) {
     let made = pudu_kit::blocking::run(move || make_room(&folder, ROOM, MAX_SENT_FILES)).await;
     if let Ok(Err(error)) = made {
-        tracing::warn!(%error, "failed to make folder for sent files");
+        tracing::warn!(%error, "failed to create folder for sent files");
     }
 }
 
-/// Removes the oldest until the rest is within its bounds. The newest stays in any case. File names are made from the
-/// time, so that they sort by age.
+/// Deletes the oldest files until the remaining ones are within the limits. The newest always stays. File names begin
+/// with the time, so they sort by age.
 fn make_room(folder: &Path, room: u64, most: usize) -> io::Result<()> {
     let mut names = fs::read_dir(folder)?
         .map(|entry| entry.map(|entry| entry.file_name()))
@@ -105,7 +103,7 @@ fn make_room(folder: &Path, room: u64, most: usize) -> io::Result<()> {
     let mut taken = 0_u64;
     for (place, name) in names.iter().enumerate() {
         let path = folder.join(name);
-        // Another one may have removed it already.
+        // Another task may have deleted it already.
         let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
         taken = taken.saturating_add(metadata.len());
         if place > 0 && (place >= most || taken > room) {
@@ -122,7 +120,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes files that were kept long ago.
+/// Deletes files older than `KEPT`.
 pub async fn sweep(home: &Path) {
     let folder = home.join(FOLDER);
     let swept = pudu_kit::blocking::run(move || sweep_before(&folder, SystemTime::now() - KEPT)).await;
@@ -139,7 +137,7 @@ fn sweep_before(folder: &Path, when: SystemTime) -> io::Result<()> {
     let when = when.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     for entry in entries {
         let entry = entry?;
-        // When it got this name: a file's own time may be any.
+        // A file's change time is when it got this name; its modification time may be arbitrary.
         let Ok(metadata) = entry.metadata() else { continue };
         if u64::try_from(metadata.ctime()).is_ok_and(|time| time < when) {
             remove(&entry.path())?;
@@ -153,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn when_there_is_no_room_the_oldest_goes() {
+    fn oldest_files_are_deleted_when_there_is_no_room() {
         let check = |room: u64, most: usize, expect: &[&str]| {
             let home = tempfile::tempdir().unwrap();
             for (name, length) in [("1", 10), ("2", 10), ("3", 30), ("4", 5)] {
@@ -173,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_text_takes_the_place_of_the_oldest() {
+    async fn a_new_text_replaces_the_oldest_file() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join(FOLDER);
         fs::create_dir(&folder).unwrap();
@@ -187,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_of_somebody_can_be_removed() {
+    async fn kept_files_of_an_owner_can_be_deleted() {
         let home = tempfile::tempdir().unwrap();
         let (ada, bob) = (
             keep_of(home.path(), "ada", "a").await.unwrap(),
@@ -199,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_long_ago_is_removed_whatever_time_the_file_says() {
+    fn old_files_are_deleted_whatever_their_modification_time() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("a");
         fs::File::create(&file).unwrap().set_modified(UNIX_EPOCH).unwrap();

@@ -1,4 +1,4 @@
-//! The services that dispatching works with, and the rules for all accounts.
+//! The services that the dispatcher uses, and the rules for all bots.
 
 use super::{
     access::{Access, PairedPeople, Refusals},
@@ -9,40 +9,40 @@ use crate::{
     bus::{Inbox, InboxItem, Outbox},
     links::Links,
 };
+use pudu_agent::Agent;
+use pudu_base::ToolServers;
+use pudu_base::{Message, ThreadId, UserId};
 use pudu_channels::Inbound;
-use pudu_client::{
-    Client,
-    base::{Message, ThreadId, UserId},
-    store::Db,
-};
 use pudu_config::{HotConfig, Transcription, UnpairedPeople, Uploads};
 use pudu_people::Users;
+use pudu_runs::RunManager;
+use pudu_schedules::Schedules;
+use pudu_store::Db;
 use std::{
     path::PathBuf,
     sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
-use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Time that a request waits for the end of an adoption.
+/// Maximum time that a request waits for an adoption to finish.
 const ADOPTION_WAIT: Duration = Duration::from_secs(5);
 
-/// Rules for all accounts. A change takes effect with the next message.
+/// Rules for all bots. A change takes effect with the next message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DispatchRules {
-    /// Follow-ups that come within this time of each other are answered together.
+    /// Follow-up messages within this time of each other are answered together.
     pub follow_up_window: Duration,
     /// Limits of files that people send with one turn.
     pub uploads: Uploads,
-    /// Treatment of people who joined no user.
+    /// Treatment of people who are not linked to a user.
     pub unpaired: UnpairedPeople,
     /// The server that transcribes voice notes and videos.
     pub transcription: Option<Transcription>,
 }
 
 impl DispatchRules {
-    /// Takes the rules out of the configuration.
+    /// Reads the rules from the configuration.
     pub fn new(hot: &HotConfig) -> Self {
         Self {
             follow_up_window: hot.timing.follow_up_window,
@@ -58,7 +58,9 @@ pub struct Shared {
     /// The store.
     pub db: Db,
     /// The agent.
-    pub client: Client,
+    pub agent: Agent,
+    /// Its runs.
+    pub runs: RunManager,
     /// Accepted messages.
     pub inbox: Inbox,
     /// Replies to deliver.
@@ -67,7 +69,7 @@ pub struct Shared {
     pub home: PathBuf,
     /// The bots.
     pub accounts: Accounts,
-    /// Ends conversations: no new turns.
+    /// Cancelled when conversations must not begin new turns.
     pub drain: CancellationToken,
     /// Turns, deliveries and conversations.
     pub tasks: TaskTracker,
@@ -77,40 +79,44 @@ pub struct Shared {
     pub refusals: Refusals,
     /// People who paired with a bot.
     pub known: PairedPeople,
-    /// Which person is which user.
+    /// Maps people on platforms to users.
     pub users: Users,
     /// Signed links to files.
     pub links: Links,
-    /// Cancelled when the tools of extensions are there, or will probably not be: runs that a restart cut wait for that.
+    /// Cancelled once the tools of extensions are ready, or are unlikely to become ready. Interrupted runs wait for
+    /// this.
     pub extended: CancellationToken,
-    /// Rings when the servers of extensions are to be reconnected.
-    pub reconnect_extensions: Notify,
+    /// Scheduled tasks.
+    pub schedules: Arc<Schedules>,
+    /// The servers of the extensions file, whose tools agents use.
+    pub servers: Arc<dyn ToolServers>,
 }
 
 impl Shared {
-    /// Returns the settings as configured now.
+    /// Returns the current settings.
     pub fn rules(&self) -> Arc<DispatchRules> {
         self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the settings from the next message on.
+    /// Replaces the settings. They take effect with the next message.
     pub fn set_rules(&self, rules: DispatchRules) {
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
     }
 
-    /// Returns whether a person may speak to an account. Another bot has no id; only an account without lists admits it.
+    /// Returns whether a person may use a bot. Other bots have no id, so only a bot that is open to everyone admits
+    /// them.
     pub(super) fn admits(&self, access: &Access, account: &str, person: Option<&str>) -> bool {
         let paired = |person: &str| access.pairing && self.known.has(account, person);
         person.map_or(access.is_open(), |person| access.knows(person, paired(person)))
     }
 
-    /// Returns which user a person of an account is.
+    /// Returns the user that a bot's person belongs to.
     pub fn user(&self, account: &str, person: &str) -> UserId {
         self.users.user_for(account, person, self.rules().unpaired)
     }
 
-    /// Returns the user whose skills and agents someone finds besides the shared ones: the room in a room, otherwise the
-    /// person.
+    /// Returns the user whose skills and agents are available to a person in addition to the shared ones: the room in a
+    /// room, otherwise the person.
     pub(super) fn owner_of<'s>(&self, speaker: impl Into<SpeakerPlace<'s>>) -> UserId {
         let SpeakerPlace { address, person, private } = speaker.into();
         match private {
@@ -119,14 +125,14 @@ impl Shared {
         }
     }
 
-    /// Returns the user whose secrets commands may find that a person asks for: never one that several people share, but
-    /// for the page and the terminal.
+    /// Returns the user whose secrets are available to a person's commands: never a shared user, except on the page and
+    /// the terminal.
     pub(super) fn secrets_of(&self, account: &str, person: &str) -> UserId {
         self.users.own(account, person)
     }
 
-    /// Returns the owner of a new thread: the person of a private chat, the person who asks the question that begins it
-    /// (each does, where `threads`), or the room that talks in it.
+    /// Returns the owner of a new thread. The person owns a private chat, a chain that their question begins and, with
+    /// `threads`, a topic; the room owns any other thread.
     pub(super) fn owner(&self, key: &str, inbound: &Inbound, threads: bool) -> UserId {
         let Inbound { address, sender, private, .. } = inbound;
         let is_asked = threads && address.topic.is_some();
@@ -139,21 +145,21 @@ impl Shared {
 
     /// Returns whether a question was asked on a thread.
     pub(super) async fn is_asked(&self, thread: &ThreadId) -> bool {
-        let state = self.client.state(thread).await.unwrap_or_default();
+        let state = self.agent.state(thread).await.unwrap_or_default();
         state.messages.values().any(|message| matches!(**message, Message::Human(_)))
     }
 
-    /// Transfers the data that an account takes over. Memories, which may be in use just now, follow in the background.
+    /// Transfers data to the user that takes it over. Memories may be in use, so they are merged in the background.
     pub async fn adopt(&self) {
-        let client = self.client.clone();
-        let given = self.tasks.spawn(async move { client.adopt_threads().await });
-        // With very many threads, the last are seen later.
+        let runs = self.runs.clone();
+        let given = self.tasks.spawn(async move { runs.adopt_threads().await });
+        // With very many threads, the last ones become visible later.
         tokio::time::timeout(ADOPTION_WAIT, given).await.ok();
-        let client = self.client.clone();
-        self.tasks.spawn(async move { client.merge_memories().await });
+        let agent = self.agent.clone();
+        self.tasks.spawn(async move { agent.merge_memories().await });
     }
 
-    /// Gives an event no sign. Not waited for: strangers cause no delay.
+    /// Marks an event as done without an answer, in the background, so that strangers cause no delay.
     pub(super) fn ignore(&self, arrival: &InboxItem) {
         let (inbox, id) = (self.inbox.clone(), arrival.id);
         self.tasks.spawn(async move { inbox.finish(&[id]).await });

@@ -2,12 +2,12 @@
 
 use pudu_channels::{Address, Inbound, ReplyTarget};
 
-/// A person who speaks to a bot, and the place.
+/// The sender of a message to a bot, and where it was sent.
 #[derive(Clone, Copy)]
 pub(super) struct SpeakerPlace<'s> {
     pub(super) address: &'s Address,
     pub(super) person: &'s str,
-    /// Whether only the person and the bot are there.
+    /// Whether only the person and the bot are in the chat.
     pub(super) private: bool,
 }
 

@@ -1,25 +1,23 @@
-//! Spending in words: tokens, the share of the provider's cache, and money.
+//! Texts about spending: tokens, the share of the provider's cache, and cost.
 
-use pudu_client::{
-    base::{Usage, money},
-    store::SpendingSum,
-};
+use pudu_base::{Usage, money};
+use pudu_store::SpendingSum;
 use pudu_texts::Language;
 use std::collections::BTreeMap;
 
-/// Returns all tokens of some spending.
+/// Returns the sum of all tokens.
 pub(super) fn tokens(sums: &[SpendingSum]) -> Usage {
     let mut usage = Usage::default();
     sums.iter().for_each(|sum| usage += sum.usage);
     usage
 }
 
-/// Returns the share of the prompt that came from the provider's cache, in percent; none where nothing was asked.
+/// Returns the share of the prompt that came from the provider's cache, in percent; `None` if nothing was cached.
 pub(super) fn cache_share(usage: Usage) -> Option<u64> {
     (usage.cached > 0).then(|| usage.cached.saturating_mul(100).checked_div(usage.input)).flatten()
 }
 
-/// Returns the known cost in words, and of how many calls it is unknown.
+/// Returns the known cost as text, and the number of calls whose cost is unknown.
 pub(super) fn cost(sums: &[SpendingSum]) -> (Option<String>, i64) {
     let mut known: BTreeMap<&str, i64> = BTreeMap::new();
     let mut unknown = 0;
@@ -33,7 +31,7 @@ pub(super) fn cost(sums: &[SpendingSum]) -> (Option<String>, i64) {
     ((!parts.is_empty()).then(|| parts.join(" + ")), unknown)
 }
 
-/// Returns the lines about cache, thoughts and money that go with a number of tokens.
+/// Returns the details on cache, thinking and cost that follow a token count.
 pub(super) fn details(language: Language, sums: &[SpendingSum]) -> Vec<String> {
     let usage = tokens(sums);
     let (known, unknown) = cost(sums);
@@ -61,12 +59,12 @@ pub(super) fn parts(language: Language, sums: &[SpendingSum]) -> Vec<String> {
             "memory" => language.usage_caller_memory(),
             _ => language.usage_caller_lead(),
         };
-        let told = language.usage_part(caller, format!("`{}`", sum.model), sum.usage.input, sum.usage.output);
+        let part = language.usage_part(caller, format!("`{}`", sum.model), sum.usage.input, sum.usage.output);
         let cost = sum
             .cost
             .as_ref()
             .map(|cost| format!("{}{}", language.clause_gap(), money(&cost.currency, cost.micros)));
-        format!("- {told}{}", cost.unwrap_or_default())
+        format!("- {part}{}", cost.unwrap_or_default())
     };
     sums.iter().map(line).collect()
 }
@@ -74,7 +72,7 @@ pub(super) fn parts(language: Language, sums: &[SpendingSum]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_client::store::Cost;
+    use pudu_store::Cost;
 
     fn sum(currency: Option<&str>, micros: i64, unreported: i64) -> SpendingSum {
         SpendingSum {
@@ -88,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn money_is_told_as_far_as_it_matters() {
+    fn small_amounts_are_shown_with_more_decimals() {
         for (micros, expect) in [
             (0, "USD 0.00"),
             (1_500, "USD 0.001500"),
@@ -102,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_cost_says_that_it_is_unknown() {
+    fn unknown_costs_are_reported_as_unknown() {
         assert_eq!(cost(&[sum(None, 0, 1)]), (None, 3));
         let both = [sum(Some("USD"), 20_000, 1), sum(Some("CNY"), 10_000, 0), sum(Some("USD"), 10_000, 0)];
         assert_eq!(cost(&both), (Some("CNY 0.0100 + USD 0.0300".to_owned()), 0));

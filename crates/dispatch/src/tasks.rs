@@ -1,15 +1,15 @@
-//! The sub-agents at work, as people see them while the agent works: a line each, with its activity.
+//! The running sub-agents as shown while the agent works: one line each, with its activity.
 //!
-//! Deliberately absent: those that are done. A reader of the answer needs no list of the way to it.
+//! Deliberately absent: finished sub-agents. A reader of the answer does not need the steps that led to it.
 
 use super::todos::one_line;
-use pudu_client::harness::Working;
+use pudu_harness::Working;
 use pudu_texts::Language;
 
-/// No more are shown; the rest is counted.
+/// Maximum number of sub-agents shown; the others are counted.
 const MAX_LINES: usize = 3;
 
-/// Returns the lines; nothing where no sub-agent works.
+/// Returns the lines; empty if no sub-agent is running.
 pub(super) fn live(language: Language, tasks: &[Working]) -> String {
     let line = |task: &Working| {
         let about = one_line(&task.about);
@@ -26,13 +26,11 @@ pub(super) fn live(language: Language, tasks: &[Working]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_client::{
-        base::{RunEvent, TaskStage, Usage},
-        harness::Replay,
-    };
+    use pudu_base::{RunEvent, TaskStage, Usage};
+    use pudu_harness::Replay;
 
     #[test]
-    fn each_sub_agent_has_a_line_with_what_it_does_and_the_fourth_is_counted() {
+    fn each_sub_agent_has_a_line_and_those_above_the_limit_are_counted() {
         let replay = Replay::default();
         let stage =
             |call: &str, stage| replay.publish(RunEvent::SubagentProgress { call: call.into(), stage });

@@ -1,19 +1,19 @@
-//! The agent's to-do list, as people see it: short enough for a phone, while the agent works and where it did not come
-//! to an end.
+//! The agent's to-do list as people see it: short enough for a phone, shown while the agent works and when it did not
+//! finish.
 //!
-//! Deliberately absent: the list in an answer that is complete. A reader of the answer needs no list of the way to it.
+//! Deliberately absent: the list in a complete answer, whose reader does not need the steps that led to it.
 
-use pudu_client::base::{Todo, TodoStatus, foreign};
+use pudu_base::{Todo, TodoStatus, foreign};
 use pudu_texts::Language;
 
-/// A list with more entries is shortened around the one at work.
+/// Maximum number of entries shown. A longer list is shortened around the current one.
 const MAX_LINES: usize = 8;
 /// Maximum length of a shown entry, in characters.
 const MAX_ENTRY_CHARS: usize = 100;
 /// Maximum number of entries named in a sentence.
 const MAX_NAMED: usize = 3;
 
-/// Returns the list while the agent works, a line an entry; nothing where there is none.
+/// Returns the list while the agent works, one entry per line; empty if there is none.
 pub(super) fn live(language: Language, todos: &[Todo]) -> String {
     let open = || todos.iter().filter(|todo| todo.status != TodoStatus::Completed);
     let done = todos.len() - open().count();
@@ -28,7 +28,7 @@ pub(super) fn live(language: Language, todos: &[Todo]) -> String {
     all_done.into_iter().chain(shown).chain(more).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a sentence on how far the agent came; nothing where everything is done.
+/// Returns a sentence on how far the agent got; empty if everything is done.
 pub(super) fn left(language: Language, todos: &[Todo]) -> String {
     let open: Vec<&Todo> = todos.iter().filter(|todo| todo.status != TodoStatus::Completed).collect();
     if open.is_empty() {
@@ -53,7 +53,7 @@ fn entry(todo: &Todo) -> String {
     one_line(&todo.content)
 }
 
-/// Returns a model's words as one short line that mentions no user.
+/// Returns a model's text as one short line that mentions no user.
 pub(super) fn one_line(words: &str) -> String {
     foreign::line(words, MAX_ENTRY_CHARS).replace('@', "＠")
 }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_ticks_itself_and_a_long_one_is_shortened() {
+    fn a_list_shows_its_progress_and_a_long_one_is_shortened() {
         let live = |statuses: &str| live(Language::English, &todos(statuses));
         assert_eq!(live(""), "");
         assert_eq!(live("x>."), "✅ step ＠0\n▶️ step ＠1\n▫️ step ＠2");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_did_not_come_to_an_end_is_said_how_far_it_came() {
+    fn unfinished_work_reports_how_far_it_got() {
         let left = |statuses: &str| left(Language::English, &todos(statuses));
         assert_eq!(left(""), "");
         assert_eq!(left("xx"), "");

@@ -6,7 +6,9 @@ use super::{
     basket::TurnPlace,
     command::SlashCommand,
     input::{self, Input, item_id, message_id},
-    reply, secrets,
+    reply,
+    scheduled::{self, ScheduledChoice},
+    secrets,
     shared::Shared,
     view, vision,
 };
@@ -15,14 +17,13 @@ use crate::{
     sent,
 };
 use futures_util::FutureExt;
+use pudu_agent::{Asker, RunTask};
+use pudu_base::{Human, MessageId, RunId, Thinking, ThreadId, UserId};
 use pudu_channels::{BoxFuture, FinalView, Hurry, InboundKind, LiveReply, OutFile, ReplyTarget, SendError};
-use pudu_client::{
-    Admission, Asker, Control, Run, RunEnd, RunTask, ThreadPlace,
-    base::{Human, MessageId, RunId, Thinking, ThreadId, UserId},
-    net::scrub,
-    store::{ConversationRow, Db, InboxItemId, TurnId},
-};
 use pudu_kit::clock;
+use pudu_net::scrub;
+use pudu_runs::{Admission, Control, Run, RunEnd, ThreadPlace};
+use pudu_store::{ConversationRow, Db, InboxItemId, TurnId};
 use pudu_texts::Language;
 use std::{
     panic::AssertUnwindSafe,
@@ -35,28 +36,28 @@ use std::{
 };
 use tokio::time::sleep;
 
-/// Delay before a question that the platform did not take is shown again.
+/// Delay before another attempt to show a question that the platform did not accept.
 const PROMPT_RETRY_DELAY: Duration = Duration::from_secs(3);
 
-/// Interruption of a turn. After a restart one of its calls may want a tool that is not there yet.
+/// Interruption of a turn. After a restart, one of its calls may need a tool that is not available yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interruption {
-    /// Nothing.
+    /// None.
     Never,
-    /// The process ended.
+    /// The process ended unexpectedly.
     Death,
-    /// The process was stopped in order.
+    /// The process shut down in an orderly way.
     Stop,
 }
 
 /// Work of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnWork {
-    /// It answers the new messages.
+    /// Answers the new messages.
     Answer,
-    /// It answers the last question again, instead of the new messages.
+    /// Answers the last question again, instead of the new messages.
     Again,
-    /// It summarises the conversation so far, and answers nothing.
+    /// Summarises the conversation so far, without an answer.
     Compact,
 }
 
@@ -75,11 +76,11 @@ impl TurnWork {
     }
 }
 
-/// Choices of people about the model of a conversation.
+/// People's choices about the model of a conversation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ModelChoice {
     model: Option<String>,
-    /// How hard it thinks.
+    /// The thinking effort.
     thinking: Option<Thinking>,
 }
 
@@ -98,23 +99,23 @@ pub(super) struct TurnJob {
     pub(super) reply_target: ReplyTarget,
     /// The thread.
     pub(super) thread: ThreadId,
-    /// The run; the same again after a restart.
+    /// The run, whose id is the same after a restart.
     pub(super) run: RunId,
-    /// Choices of people about the model.
+    /// People's choices about the model.
     pub(super) choice: ModelChoice,
-    /// The account's settings of runs for this person.
+    /// The account's run settings for this person.
     pub(super) session: AgentSession,
     /// The people's messages.
     pub(super) said: Vec<InboxItem>,
-    /// Its work.
+    /// The kind of work.
     pub(super) work: TurnWork,
-    /// When the conversation was last talked in before this turn, in milliseconds since 1970; `None` for a new one.
+    /// When the conversation was last active before this turn, in milliseconds since 1970; `None` for a new one.
     pub(super) last_talk: Option<i64>,
     /// Its last interruption.
     pub(super) cut: Interruption,
-    /// How to reach the run.
+    /// Handle to control the run.
     pub(super) control: Control,
-    /// Its place on the thread, if it was at work there before a restart.
+    /// Its place in the thread's queue, if a restart interrupted it.
     pub(super) place: Option<ThreadPlace>,
 }
 
@@ -128,7 +129,7 @@ impl TurnJob {
         !self.new_messages().iter().all(input::is_complete)
     }
 
-    /// The one who is answered.
+    /// Returns the person who is answered.
     fn asker(&self, policy: &AccountRules) -> Asker {
         let (account, person) = (self.reply_target.address.account.clone(), self.reply_target.sender.clone());
         let mut said = self.said.iter().rev().map(|arrival| &arrival.inbound.sender);
@@ -137,13 +138,17 @@ impl TurnJob {
         Asker { account, name: name.unwrap_or_else(|| person.clone()), person, cannot_approve: unheard }
     }
 
-    /// Returns the run's task: people's choice of a model comes before the account's session.
+    /// Returns the run's task. People's choice of a model takes precedence over the account's session.
     fn task(&self, policy: &AccountRules, input: Vec<Human>, again: Option<MessageId>) -> RunTask {
         let session = self.session.clone();
         let AgentSession { agent, agents_of, model, thinking, steps, features, own_secrets, authoring, user } =
             session;
         let ModelChoice { model: chosen, thinking: level } = self.choice.clone();
-        let (model, thinking) = (chosen.or(model), level.or(thinking));
+        let scheduled = ScheduledChoice::of_turn(policy, &self.reply_target.sender, &self.said);
+        let ScheduledChoice { agent: own_agent, model: own_model, budget } = scheduled;
+        let (model, thinking) = (own_model.or(chosen).or(model), level.or(thinking));
+        let finds_own_agents = agents_of.is_some() || own_agent.is_some();
+        let agent = own_agent.or(agent);
         let asker = Some(self.asker(policy));
         let first = self.said.first().map(message_id);
         let at = Some(policy.now());
@@ -162,7 +167,8 @@ impl TurnJob {
             clock,
             model,
             agent,
-            finds_own_agents: agents_of.is_some(),
+            finds_own_agents,
+            budget,
             authoring,
             asker,
             steps,
@@ -180,33 +186,33 @@ impl TurnJob {
 /// State that a conversation and its turn share while the reply is delivered.
 #[derive(Debug, Default)]
 pub(super) struct Delivering {
-    /// Set when the run is over and only that is left.
+    /// Set when the run is over and only the delivery remains.
     begun: AtomicBool,
-    /// Signals to the reply that its end is waited for.
+    /// Signals to the reply that something waits for its end.
     pub(super) hurry: Hurry,
 }
 
 impl Delivering {
-    /// Only the delivery is left.
+    /// Records that only the delivery remains.
     pub(super) fn begin(&self) {
         self.begun.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether only the delivery is left.
+    /// Returns whether only the delivery remains.
     pub(super) fn has_begun(&self) -> bool {
         self.begun.load(Ordering::Relaxed)
     }
 }
 
-/// How a turn ended, for the conversation.
+/// Result of a turn, for the conversation.
 #[derive(Default)]
 pub(super) struct TurnEnd {
-    /// Messages that were to steer the run and came too late.
+    /// Messages that came too late to steer the run.
     pub(super) unused: Vec<MessageId>,
 }
 
-/// Performs a turn, until people see its reply. `delivering` begins when only that is left. A turn that
-/// breaks down ends with a word of that.
+/// Performs a turn until people see its reply. Begins `delivering` when only the delivery remains. A turn that panics
+/// ends with a notice.
 pub(super) async fn perform(
     shared: Arc<Shared>,
     account: Arc<Account>,
@@ -229,7 +235,7 @@ pub(super) async fn perform(
     }
 }
 
-/// Returns the target of a turn's reply, with the part that is there already: the notice of its end takes that place.
+/// Returns the target of a turn's reply, with the part already sent, which the notice of the failure then replaces.
 async fn find_shown(db: &Db, turn: &TurnId, reply_target: ReplyTarget) -> ReplyTarget {
     let turns = retry_until_stored("failed to read open turns", || db.open_turns()).await;
     let row = turns.unwrap_or_default().into_iter().find(|row| row.id == *turn);
@@ -244,7 +250,8 @@ async fn work(
     delivering: &Delivering,
 ) -> TurnEnd {
     let reply_store = shared.outbox.reply_store(&job.item);
-    let mut reply = account.channel().open_reply(job.reply_target.clone(), reply_store);
+    let reply = account.channel().open_reply(job.reply_target.clone(), reply_store);
+    let mut reply = shared.outbox.in_order(&job.item, reply);
     if job.cut != Interruption::Never && !extended(shared, job).await {
         return TurnEnd::default();
     }
@@ -261,10 +268,13 @@ async fn work(
     let others = policy.has_others_decide(&job.reply_target.sender);
     let mut task = job.task(&policy, messages, again);
     task.secrets_of = shared.secrets_of(&job.reply_target.address.account, &job.reply_target.sender);
+    task.schedule = scheduled::place(account, &policy, &job.said);
     notes.extend(vision::note_blind(shared, language, &job.said, &mut task).await);
-    let mut run = shared.client.start_admitted(task, job.control.clone(), admission, place);
+    let mut run = shared.runs.start_admitted(task, job.control.clone(), admission, place);
     let hand_over = |key: &str, whole: &str| hand_over(shared, account, job, key, whole);
-    let shown = show(&mut run, &mut *reply, language, others, hand_over).await;
+    let heading = scheduled::heading(&job.said);
+    let head = |text: &mut String| *text = format!("{heading}{text}");
+    let shown = show(&mut run, &mut *reply, language, others, head, hand_over).await;
     let Some(ended) = shown else { return TurnEnd::default() };
     notes.extend(secrets::note_missing(language, job.reply_target.private, &ended.notes.missing_secrets));
     let asker = (!job.reply_target.private).then(|| job.asker(&policy).name);
@@ -273,6 +283,7 @@ async fn work(
     if !notes.is_empty() {
         view.text = format!("{}\n\n{}", view.text, notes.join("\n"));
     }
+    head(&mut view.text);
     let unused: Vec<MessageId> = ended.unused.into_iter().map(|human| human.id).collect();
     let late: Vec<InboxItemId> = unused.iter().filter_map(item_id).collect();
     shared.outbox.give_back(&job.item.turn, &late).await;
@@ -282,10 +293,10 @@ async fn work(
     TurnEnd { unused }
 }
 
-/// Waits until the run may work. Its files are fetched and read as a part of the run, for no more turns at once than
-/// there may be runs. The reply shows the wait.
+/// Waits until the run may execute. Fetching and converting its files is part of the run, so the limit of concurrent
+/// runs applies to that, too. The reply shows the wait.
 async fn admit(shared: &Shared, job: &TurnJob, reply: &mut dyn LiveReply) -> Option<Admission> {
-    let mut admit = pin!(shared.client.admit(&job.control.cancel));
+    let mut admit = pin!(shared.runs.admit(&job.control.cancel));
     match (&mut admit).now_or_never() {
         Some(admission) => admission,
         None => loop {
@@ -301,7 +312,7 @@ async fn admit(shared: &Shared, job: &TurnJob, reply: &mut dyn LiveReply) -> Opt
     }
 }
 
-/// Waits for the tools of extensions. Returns whether the turn continues: the daemon may end first.
+/// Waits for the tools of extensions. Returns whether the turn continues: the daemon may shut down first.
 async fn extended(shared: &Shared, job: &TurnJob) -> bool {
     tokio::select! {
         biased;
@@ -311,30 +322,32 @@ async fn extended(shared: &Shared, job: &TurnJob) -> bool {
     }
 }
 
-/// Shows a run's progress until it ends: always the newest view, whenever the platform may be given one.
-/// A question that is too long for the reply is handed over as a file, once.
+/// Shows a run's progress until it ends: always the newest view, whenever the platform accepts one. A question that is
+/// too long for the reply is sent as a file, once.
 async fn show<'a>(
     run: &mut Run,
     reply: &mut dyn LiveReply,
     language: Language,
     others: bool,
+    head: impl Fn(&mut String),
     hand_over: impl Fn(&str, &str) -> BoxFuture<'a, ()>,
 ) -> Option<RunEnd> {
     let (mut ticks, mut handed) = (run.replay.ticks(), None);
     let mut shown = view::waiting(language);
+    head(&mut shown.text);
     let mut fate = fate_of(reply.update(&shown).await);
     loop {
-        // A question that was not seen is shown again: nothing new comes before the decision.
-        let (deaf, again) =
-            (fate == UpdateOutcome::Deaf, shown.prompt.is_some().then(|| fate.again()).flatten());
+        // A question that could not be shown is tried again: no event would trigger that before the decision.
+        let (updates_over, again) =
+            (fate == UpdateOutcome::NoMoreUpdates, shown.prompt.is_some().then(|| fate.again()).flatten());
         let due = tokio::select! {
             biased;
             ended = run.ended() => return ended,
-            due = next(&mut ticks, reply), if !deaf => due,
+            due = next(&mut ticks, reply), if !updates_over => due,
             () = sleep(again.unwrap_or_default()), if again.is_some() => Due::Again,
         };
         if due == Due::Never {
-            fate = UpdateOutcome::Deaf;
+            fate = UpdateOutcome::NoMoreUpdates;
         }
         let progress = run.replay.progress();
         if let Some((key, whole)) = view::file_to_read(&progress)
@@ -343,17 +356,21 @@ async fn show<'a>(
             hand_over(key, whole).await;
             handed = Some(key.to_owned());
         }
-        let view = view::live(&progress, language, others);
-        // After the last event only the final view is worth a call.
-        if fate != UpdateOutcome::Deaf && progress.outcome.is_none() && (view != shown || due == Due::Again) {
+        let mut view = view::live(&progress, language, others);
+        head(&mut view.text);
+        // After the last event, only the final view is worth a call.
+        if fate != UpdateOutcome::NoMoreUpdates
+            && progress.outcome.is_none()
+            && (view != shown || due == Due::Again)
+        {
             fate = fate_of(reply.update(&view).await);
             shown = view;
         }
     }
 }
 
-/// Sends the whole question as a file, beside the reply. Its turn is the question's own: however often a restart asks
-/// again, it goes out once. Approvals are refused before it is delivered.
+/// Sends the whole question as a file, separately from the reply. It has its own turn, identified by the question, so
+/// it is sent only once even if restarts repeat the question. Approvals are refused before it is delivered.
 fn hand_over<'a>(
     shared: &'a Arc<Shared>,
     account: &'a Arc<Account>,
@@ -365,9 +382,9 @@ fn hand_over<'a>(
     Box::pin(async move {
         let kept = sent::keep_text(&shared.home, &whole).await;
         if let Err(error) = &kept {
-            tracing::error!(%error, "failed to write what is asked to a file: nobody can approve it");
+            tracing::error!(%error, "failed to write the request to a file, so it cannot be approved");
         }
-        // Without its file the reply is refused, and so are approvals.
+        // Without its file, the reply is refused, and so are approvals.
         let path = kept.unwrap_or_default();
         let link = shared.links.to_kept(&job.thread, &path, clock::now());
         let language = job.reply_target.language;
@@ -383,7 +400,7 @@ fn hand_over<'a>(
         }
         let (shared, account) = (shared.clone(), account.clone());
         shared.tasks.clone().spawn(async move {
-            // Approvers wait for it: a text that cannot be sent as a file is said in words.
+            // Approvers wait for it: a text that cannot be sent as a file is sent as messages.
             reply::deliver(&shared, &account, &item, reply_target, &view, &Hurry::waiting()).await
         });
     })
@@ -393,33 +410,33 @@ fn hand_over<'a>(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UpdateOutcome {
     Shown,
-    /// It may be shown after this time.
+    /// Another attempt can be made after this time.
     Late(Duration),
-    /// No further one is worth sending; the final one is tried in any case.
-    Deaf,
+    /// No further unfinished view is worth sending. The final one is attempted in any case.
+    NoMoreUpdates,
 }
 
 impl UpdateOutcome {
     fn again(self) -> Option<Duration> {
         match self {
             Self::Late(pause) => Some(pause),
-            Self::Shown | Self::Deaf => None,
+            Self::Shown | Self::NoMoreUpdates => None,
         }
     }
 }
 
-/// Why a view is to be shown.
+/// Reason to show a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     /// Something happened.
     News,
-    /// The same is shown once more.
+    /// The same view must be sent again.
     Again,
-    /// Nothing will happen any more.
+    /// Nothing further will happen.
     Never,
 }
 
-/// Waits until there is something to show and the platform may be given it.
+/// Waits until there is something to show and the platform accepts an update.
 async fn next(ticks: &mut tokio::sync::watch::Receiver<u64>, reply: &mut dyn LiveReply) -> Due {
     let due = tokio::select! {
         biased;
@@ -438,7 +455,7 @@ fn fate_of(result: Result<(), SendError>) -> UpdateOutcome {
         Err(error) => {
             tracing::debug!(%error, "failed to show unfinished view");
             if matches!(error, SendError::Refused(_)) {
-                UpdateOutcome::Deaf
+                UpdateOutcome::NoMoreUpdates
             } else {
                 UpdateOutcome::Late(PROMPT_RETRY_DELAY)
             }
@@ -450,10 +467,10 @@ fn fate_of(result: Result<(), SendError>) -> UpdateOutcome {
 mod tests {
     use super::*;
     use pudu_channels::{Address, ReplyHandle};
-    use pudu_client::store::{DbLocation, NewTurn, ShownReply};
+    use pudu_store::{DbLocation, NewTurn, ShownReply};
 
     #[tokio::test]
-    async fn what_a_turn_showed_before_it_broke_down_is_found_again() {
+    async fn reply_shown_before_a_panic_is_found_again() {
         let home = tempfile::tempdir().unwrap();
         let db = Db::open(&DbLocation::Sqlite(home.path().join("pudu.db"))).await.unwrap();
         let reply_target = ReplyTarget {

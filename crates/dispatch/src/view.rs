@@ -1,35 +1,35 @@
-//! People's view of a run: the fold of its events while it works, and its end in words.
+//! How people see a run: its progress while it is active, and a description of its end.
 
 use super::{approval, budgets, changes, goals, shared::Shared, tasks, todos};
 use crate::{bus::STORE_TIMEOUT, sent};
-use pudu_channels::{ChannelLimits, Choice, FinalView, OutFile, Prompt, ReplyView, render::fenced};
-use pudu_client::{
-    RunEnd,
-    base::{
-        Decision, FailureCause, Finish, MAX_ARTIFACTS, Outcome, Question, RetryReason, RunFailure, RunId,
-        SandboxError, ThreadId, UserId,
-    },
-    harness::{Activity, CompactOutcome, Progress, RunningTool},
-    net::scrub,
-    store::StoreError,
+use pudu_base::{
+    Decision, FailureCause, FieldKind, Finish, MAX_ARTIFACTS, Outcome, Question, RetryReason, RunFailure,
+    RunId, SandboxError, ThreadId, UserId,
 };
+use pudu_channels::{
+    ChannelLimits, Choice, FORM_ACTION, FinalView, OutFile, Prompt, QuestionForm, ReplyView, render::fenced,
+};
+use pudu_harness::{Activity, CompactOutcome, Progress, RunningTool};
 use pudu_kit::clock;
+use pudu_net::scrub;
 use pudu_people::accounts;
+use pudu_runs::RunEnd;
+use pudu_store::StoreError;
 use pudu_texts::Language;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use url::Url;
 
-/// Maximum length of an option that becomes a button, in bytes: not every platform shows more.
+/// Maximum length of an option that becomes a button, in bytes; some platforms show no more.
 const MAX_LABEL_BYTES: usize = 40;
 
 /// Maximum length of the action of a button, in bytes.
 const MAX_ACTION_BYTES: usize = 64;
 
-/// Maximum length of a question in the message, in bytes; a longer one is in a file.
+/// Maximum length of a question in the message, in bytes. A longer one is sent as a file.
 const MAX_ASKED_BYTES: usize = 3_000;
 
-/// Shown while something can be stopped.
+/// Returns the button that is shown while something can be stopped.
 fn stop(language: Language) -> Choice {
     Choice { label: language.button_stop().to_owned(), action: "/stop".to_owned() }
 }
@@ -59,19 +59,19 @@ pub struct RunView {
     pub files: Vec<String>,
     /// Whether the run is over and the view final.
     pub done: bool,
-    /// Whether the run failed, as the text says.
+    /// Whether the run failed; the text describes the failure.
     #[serde(default)]
     pub failed: bool,
     /// Title of the thread; in the final view only.
     #[serde(default)]
     pub title: Option<String>,
-    /// Changes of files by the run, as unified diffs behind the name of each file; in the final view only.
+    /// Unified diffs of the files that the run changed, each below the name of its file; in the final view only.
     #[serde(default)]
     pub diff: String,
 }
 
 impl RunView {
-    /// Returns the view of a run that works. A call that waits for a decision is shown in full.
+    /// Returns the view of an active run. A call that waits for a decision is shown in full.
     pub fn of_progress(run: &RunId, progress: &Progress, language: Language) -> Self {
         let view = show_progress(progress, language, ViewReaders::Client);
         let ((text, choices), activity) = (view.whole(), view.activity.clone());
@@ -79,10 +79,10 @@ impl RunView {
         Self { run_id: run.to_string(), text, below, activity, choices, ..Self::default() }
     }
 
-    /// Returns the view of a run that is over.
+    /// Returns the view of a finished run.
     ///
     /// # Errors
-    /// When the store does not answer in time.
+    /// If the store does not answer in time.
     pub async fn of_end(
         shared: &Shared,
         thread: &ThreadId,
@@ -99,28 +99,28 @@ impl RunView {
     }
 }
 
-/// Returns the view while a run works. It has only the assistant's own words and the names of its actions: no
-/// arguments, no results, no thoughts. A question that is too long for a message is in a file.
+/// Returns the view while a run is active. It contains only the assistant's own text and the names of its actions: no
+/// arguments, no results, no thinking. A question that is too long for a message is sent as a file.
 ///
-/// `others`: other people decide than the one who is answered.
+/// `others` is whether people other than the asker decide.
 pub(super) fn live(progress: &Progress, language: Language, others: bool) -> ReplyView {
     show_progress(progress, language, if others { ViewReaders::OtherApprovers } else { ViewReaders::Asker })
 }
 
-/// ViewReaders of a view.
+/// Readers of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ViewReaders {
     /// A chat with the person who decides.
     Asker,
     /// A chat in which other people decide.
     OtherApprovers,
-    /// A client of the HTTP API, which shows no file beside the view.
+    /// A client of the HTTP API, which gets no separate file.
     Client,
 }
 
 fn show_progress(progress: &Progress, language: Language, readers: ViewReaders) -> ReplyView {
     let asked = progress.asked.first();
-    let whose = if readers == ViewReaders::OtherApprovers { language.approval_by_others() } else { "" };
+    let deciders = if readers == ViewReaders::OtherApprovers { language.approval_by_others() } else { "" };
     let ask = asked.map(|asked| {
         let what = language.approval_question(&asked.request);
         let more = match asked.whole.as_deref() {
@@ -130,14 +130,14 @@ fn show_progress(progress: &Progress, language: Language, readers: ViewReaders) 
             }
             Some(whole) => fenced(whole),
         };
-        Prompt { text: paragraphs(&[&what, &more, whose]), choices: decide(language, &asked.key) }
+        Prompt { text: paragraphs(&[&what, &more, deciders]), choices: decide(language, &asked.key) }
     });
     let activity = match asked {
         Some(_) => Some(language.waiting_for_decision().to_owned()),
         None if !progress.tasks.is_empty() => Some(language.working_on().to_owned()),
         None => activity(language, &progress.activity),
     };
-    // A purpose is the model's words.
+    // The model writes the purpose of a call, so secrets are hidden in it.
     let activity = activity.map(|words| scrub::hide_in_talk(&words).into_owned());
     let decided = decisions(language, &progress.decided, readers);
     let todos = todos::live(language, &progress.todos);
@@ -148,19 +148,19 @@ fn show_progress(progress: &Progress, language: Language, readers: ViewReaders) 
     ReplyView { text, below, activity, prompt: ask, choices: vec![stop(language)] }
 }
 
-/// Returns whether the whole question is too long for a message.
+/// Returns whether a question is too long for a message.
 fn is_file(whole: &str) -> bool {
     whole.len() > MAX_ASKED_BYTES
 }
 
-/// Returns the question that is to be read in a file before the decision, because the message shows a part only.
+/// Returns the question that has to be read in a file before the decision, because the message shows only a part.
 pub(super) fn file_to_read(progress: &Progress) -> Option<(&str, &str)> {
     let asked = progress.asked.first()?;
     let whole = asked.whole.as_deref().filter(|whole| is_file(whole))?;
     Some((&asked.key, whole))
 }
 
-/// Returns the answer to an edit that comes too late: a button that asks with the new words, where they fit one.
+/// Returns the answer to an edit that comes too late, with a button that asks the new text if the text fits into one.
 pub(super) fn late_edit(language: Language, text: &str) -> FinalView {
     if text.len() > MAX_ACTION_BYTES || text.contains('\n') {
         return FinalView { text: language.edit_late_long().to_owned(), ..FinalView::default() };
@@ -181,33 +181,37 @@ fn decisions(language: Language, decisions: &[Decision], readers: ViewReaders) -
         true => language.you().to_owned(),
         false => by.clone(),
     };
-    let line = |Decision { request: wish, approved, by, not_asked: unasked }: &Decision| match (
+    let line = |Decision { request, approved, by, not_asked: unasked }: &Decision| match (
         approved,
         by.as_ref().map(name),
     ) {
-        _ if *unasked => language.nobody_asked(wish),
-        (true, Some(by)) => language.approved(by, wish),
-        (true, None) => language.approved_somehow(wish),
-        (false, Some(by)) => language.denied(by, wish),
-        (false, None) => language.approved_by_nobody(wish),
+        _ if *unasked => language.nobody_asked(request),
+        (true, Some(by)) => language.approved(by, request),
+        (true, None) => language.approved_somehow(request),
+        (false, Some(by)) => language.denied(by, request),
+        (false, None) => language.approved_by_nobody(request),
     };
     decisions.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns whether a decision was made by the person who uses the page and the terminal without an account.
+/// Returns whether `by` is the local user of the page and the terminal, which decides without an account.
 fn is_local(by: &str) -> bool {
     by == accounts::OPERATOR || by == UserId::local().as_str()
 }
 
-/// Puts paragraphs together, without any secret of pudu's own that a tool found and the model repeats.
+/// Joins paragraphs, and hides pudu's own secrets, which a tool may have found and the model may repeat.
 fn paragraphs(parts: &[&str]) -> String {
     let parts: Vec<_> = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
     scrub::hide_in_talk(&parts.join("\n\n")).into_owned()
 }
 
-/// Returns a question's words, its options to click, and whether the words list them. Options that are too long for a
-/// button, or that would be taken for commands, are listed and answered by their number.
-fn asked(Question { text, options }: &Question) -> (String, Vec<Choice>, bool) {
+/// Returns a question's text, its options as buttons, and whether the text lists the options. Options that are too long
+/// for a button, or would be taken for commands, are listed and answered by number. A form is a list of its fields.
+fn asked(language: Language, question: &Question) -> (String, Vec<Choice>, bool) {
+    let Question { text, options, fields, .. } = question;
+    if !fields.is_empty() {
+        return (paragraphs(&[&question.as_text(), language.form_hint()]), Vec::new(), false);
+    }
     let plain = |option: &String| option.len() <= MAX_LABEL_BYTES && !option.starts_with('/');
     if options.iter().all(plain) {
         let choice = |option: &String| Choice { label: option.clone(), action: option.clone() };
@@ -219,7 +223,7 @@ fn asked(Question { text, options }: &Question) -> (String, Vec<Choice>, bool) {
     (paragraphs(&[text, &list.join("\n")]), (1..=options.len()).map(choice).collect(), true)
 }
 
-/// Returns the view before anything happened.
+/// Returns the view before the first event.
 pub(super) fn waiting(language: Language) -> ReplyView {
     let (activity, choices) = (activity(language, &Activity::Thinking), vec![stop(language)]);
     ReplyView { activity, choices, ..ReplyView::default() }
@@ -244,7 +248,7 @@ fn activity(language: Language, activity: &Activity) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Returns the line about the tools that run: the purposes that the model gave, and the names of the others.
+/// Returns the line about the running tools: the purposes given by the model, and the names of tools without one.
 fn at_work(language: Language, tools: &[RunningTool]) -> String {
     let mut purposes: Vec<&str> = tools.iter().filter_map(|tool| tool.description.as_deref()).collect();
     purposes.dedup();
@@ -256,7 +260,7 @@ fn at_work(language: Language, tools: &[RunningTool]) -> String {
     language.paragraph(&said.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Returns the cause of a failure in words; an older version stored English ones alone. The words of a model's provider
+/// Describes the cause of a failure. Older versions stored only an English text. The messages of a model's provider
 /// stay in the log.
 fn failed(language: Language, failure: &RunFailure, asker: Option<&str>) -> String {
     let Some(cause) = &failure.cause else { return failure.hint.clone() };
@@ -295,7 +299,7 @@ fn failed(language: Language, failure: &RunFailure, asker: Option<&str>) -> Stri
     }
 }
 
-/// Returns the final view of a chat, with its files. Where others read it, the asker has a name.
+/// Returns the final view of a chat, with its files. If others can read it, it names the asker.
 pub(super) async fn finished(
     shared: &Shared,
     limits: ChannelLimits,
@@ -305,11 +309,25 @@ pub(super) async fn finished(
     asker: Option<&str>,
 ) -> FinalView {
     let (files, missing) = files(shared, limits, language, thread, &ended.artifacts).await;
-    let title = ended.title.clone();
-    FinalView { files, title, ..end_in_words(language, ended, ViewReaders::Asker, asker, &missing) }
+    let (title, form) = (ended.title.clone(), form(limits, ended));
+    let mut view = end_in_words(language, ended, ViewReaders::Asker, asker, &missing);
+    if form.is_some() {
+        view.choices =
+            vec![Choice { label: language.button_answer().to_owned(), action: FORM_ACTION.to_owned() }];
+    }
+    FinalView { files, title, form, ..view }
 }
 
-/// Describes the end of a run for people, with the choices. `missing` names files that do not go with it.
+/// Returns the form that a run ended with, if the platform shows forms of its size. A form of files only is a message.
+fn form(limits: ChannelLimits, ended: &RunEnd) -> Option<QuestionForm> {
+    let Question { text, fields, .. } =
+        ended.question.as_ref().filter(|_| ended.outcome == Outcome::Success)?;
+    let inputs = fields.iter().filter(|field| field.kind != FieldKind::File).count();
+    let fits = (1..=limits.form_fields).contains(&inputs);
+    fits.then(|| QuestionForm { text: text.clone(), fields: fields.clone() })
+}
+
+/// Describes the end of a run for people, with the choices. `missing` names files that are not sent with it.
 fn end_in_words(
     language: Language,
     ended: &RunEnd,
@@ -317,7 +335,8 @@ fn end_in_words(
     asker: Option<&str>,
     missing: &str,
 ) -> FinalView {
-    let (question, options, listed) = ended.question.as_ref().map(asked).unwrap_or_default();
+    let (question, options, listed) =
+        ended.question.as_ref().map(|question| asked(language, question)).unwrap_or_default();
     let (note, choices) = match &ended.outcome {
         Outcome::Success => match (ended.finish, &ended.question) {
             (Finish::Filtered, None) => (language.end_filtered().to_owned(), Vec::new()),
@@ -327,9 +346,9 @@ fn end_in_words(
         Outcome::Stopped => (language.end_stopped().to_owned(), Vec::new()),
         Outcome::Timeout => (language.end_timeout().to_owned(), vec![retry(language)]),
         Outcome::Limit => (language.end_limit().to_owned(), Vec::new()),
-        // A question that was not heard cannot be asked again: the one before it would be.
+        // A question that the run did not store cannot be asked again: a retry would repeat the previous one.
         Outcome::Error(failure) => {
-            // A budget that is used up still is the next moment.
+            // If a budget is used up, a retry does not help.
             let again = ended.heard && ended.outcome.used_budget().is_none_or(|used| used.busy);
             let choices = if again { vec![retry(language)] } else { Vec::new() };
             (format!("⚠️ {}", failed(language, failure, asker)), choices)
@@ -358,7 +377,7 @@ fn end_in_words(
     FinalView { text, choices, listed, failed, ..FinalView::default() }
 }
 
-/// Returns the outcome of a requested summary.
+/// Describes the outcome of a requested summary.
 pub fn compacted(language: Language, made: CompactOutcome) -> String {
     match made {
         CompactOutcome::Done { before, after } => language.compacted(after, before),
@@ -368,7 +387,7 @@ pub fn compacted(language: Language, made: CompactOutcome) -> String {
     }
 }
 
-/// Finds the files to send; one that is too large for the chat becomes a link, and a missing one is reported.
+/// Finds the files to send. A file that is too large for the chat becomes a link, and a missing one is reported.
 async fn files(
     shared: &Shared,
     limits: ChannelLimits,
@@ -376,7 +395,7 @@ async fn files(
     thread: &ThreadId,
     paths: &[String],
 ) -> (Vec<OutFile>, String) {
-    let sandbox = shared.client.files(thread).await;
+    let sandbox = shared.agent.files(thread).await;
     let (mut files, mut missing) = (Vec::new(), Vec::new());
     for path in paths.iter().take(MAX_ARTIFACTS) {
         let name = path.rsplit('/').next().unwrap_or(path).to_owned();
@@ -403,7 +422,7 @@ async fn files(
     (files, missing.join("\n"))
 }
 
-/// Returns the note on files that do not go with an answer because there are too many.
+/// Returns the note on files that are not sent with an answer because there are too many.
 fn too_many(language: Language, paths: &[String]) -> Option<String> {
     let name = |path: &String| format!("`{}`", path.rsplit('/').next().unwrap_or(path).replace('`', "'"));
     let names: Vec<String> = paths.iter().take(MAX_ARTIFACTS).map(name).collect();
@@ -414,7 +433,7 @@ fn too_many(language: Language, paths: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| language.files_too_many(MAX_ARTIFACTS, names))
 }
 
-/// Makes a link to a file that is too large for the chat; `None` for any other.
+/// Creates a link to a file that is too large for the chat; `None` for any other.
 async fn link(
     shared: &Shared,
     limits: ChannelLimits,
@@ -429,12 +448,16 @@ async fn link(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pudu_base::FormField;
+
+    const EN: Language = Language::English;
 
     #[test]
     fn short_options_are_buttons_and_long_ones_a_list_with_numbers() {
         let ask = |options: &[&str]| {
             let options = options.iter().map(|option| (*option).to_owned()).collect();
-            let (text, choices, listed) = asked(&Question { text: "Which?".to_owned(), options });
+            let (text, choices, listed) =
+                asked(EN, &Question { text: "Which?".to_owned(), options, ..Question::default() });
             let choices: Vec<_> = choices.into_iter().map(|choice| (choice.label, choice.action)).collect();
             assert_eq!(listed, text.contains('\n'));
             (text, choices)
@@ -449,26 +472,51 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_too_many_are_named() {
+    fn a_form_is_a_list_of_its_fields() {
+        let field = |name: &str, kind, required, options: &[&str]| FormField {
+            name: name.to_owned(),
+            label: name.to_owned(),
+            kind,
+            required,
+            options: options.iter().map(|option| (*option).to_owned()).collect(),
+            placeholder: None,
+        };
+        let fields = vec![
+            field("Name", FieldKind::Text, true, &[]),
+            field("Size", FieldKind::Select, false, &["S", "M"]),
+            field("Day", FieldKind::Date, true, &[]),
+        ];
+        let question = Question { text: "📦 Where to?".to_owned(), fields, ..Question::default() };
+        let (text, choices, _) = asked(EN, &question);
+        assert_eq!(
+            text,
+            format!("📦 Where to?\n\n1. Name *\n2. Size: S / M\n3. Day *: YYYY-MM-DD\n\n{}", EN.form_hint())
+        );
+        assert!(choices.is_empty());
+    }
+
+    #[test]
+    fn files_above_the_limit_are_named() {
         let paths =
             |most: usize| (1..=most).map(|n| format!("/mnt/user-data/outputs/{n}")).collect::<Vec<_>>();
         let said = |names: &str| {
-            let what = "No more than 20 files go with one answer. Not sent; ask for them if you need them";
-            Some(format!("⚠️ {what}: {names}"))
+            let what = "An answer can have at most 20 files. Not sent";
+            Some(format!("⚠️ {what}: {names}. Ask for them if you need them."))
         };
         let too_many = |paths: &[String]| too_many(Language::English, paths);
         assert_eq!(too_many(&[]), None);
         assert_eq!(too_many(&paths(2)), said("`1`, `2`"));
-        assert!(too_many(&paths(20)).unwrap().ends_with("`19`, `20`"));
-        assert!(too_many(&paths(23)).unwrap().ends_with("`19`, `20` and 3 more"));
+        assert!(too_many(&paths(20)).unwrap().contains("`19`, `20`. Ask"));
+        assert!(too_many(&paths(23)).unwrap().contains("`19`, `20` and 3 more. Ask"));
     }
 
     #[test]
-    fn what_the_agent_does_is_said_in_a_few_words() {
+    fn activity_is_described_in_a_few_words() {
         let tool = |name: &str, why: Option<&str>| RunningTool {
             call: name.into(),
             tool: name.to_owned(),
             description: why.map(str::to_owned),
+            progress: None,
         };
         let tools = |names: &[&str]| Activity::Tools(names.iter().map(|name| tool(name, None)).collect());
         let check = |state: Activity, expect: Option<&str>| {
@@ -477,7 +525,7 @@ mod tests {
         check(Activity::Idle, Some("Thinking…"));
         check(Activity::Talking, None);
         check(Activity::Thinking, Some("Thinking…"));
-        check(Activity::Summarizing, Some("Summarizing the conversation so far…"));
+        check(Activity::Summarizing, Some("Summarizing the conversation…"));
         check(tools(&["ls", "bash"]), Some("Running ls, bash…"));
         check(tools(&[]), Some("Thinking…"));
         let reads = || tool("read_file", Some("Reading the sales figures"));

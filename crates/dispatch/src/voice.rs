@@ -1,45 +1,45 @@
 //! Voice notes and videos, transcribed by a configured server.
 
-use pudu_client::net::{
-    self, json,
+use pudu_config::Transcription;
+use pudu_net::{
+    self as net, json,
     reqwest::{self, Body, multipart},
 };
-use pudu_config::Transcription;
 use secrecy::ExposeSecret;
 use std::path::Path;
 
-/// Extensions of recordings.
+/// File extensions of recordings.
 const RECORDINGS: [&str; 17] = [
     "3gp", "aac", "amr", "flac", "m4a", "mkv", "mov", "mp3", "mp4", "mpeg", "mpga", "oga", "ogg", "opus",
     "wav", "weba", "webm",
 ];
-/// Maximum size of a recording that is sent, in bytes: that of OpenAI's API.
+/// Maximum size of a recording to transcribe, in bytes: the limit of OpenAI's API.
 const MAX_RECORDING_BYTES: u64 = 25_000_000;
-/// Maximum size of an answer, in bytes.
+/// Maximum size of the server's response, in bytes.
 const MAX_ANSWER_BYTES: usize = 1_000_000;
 
 /// Outcome of a transcription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// The spoken words.
+    /// The transcript.
     Words(String),
     /// No server is configured.
-    Deaf,
+    NoServer,
     /// Why the transcription failed.
     Failed(String),
 }
 
-/// Returns whether a file is a voice note, another recording or a video, by its name.
+/// Returns whether a file is a recording or a video, by its name.
 pub(super) fn is_recording(name: &str) -> bool {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     extension.is_some_and(|extension| RECORDINGS.contains(&extension.as_str()))
 }
 
-/// Has a recording transcribed.
+/// Transcribes a recording with the configured server.
 pub(super) async fn listen(server: Option<&Transcription>, file: &Path, name: &str) -> Heard {
-    let Some(server) = server else { return Heard::Deaf };
+    let Some(server) = server else { return Heard::NoServer };
     match transcribe(server, file, name).await {
-        Ok(words) if words.is_empty() => Heard::Failed("nothing is said in it".to_owned()),
+        Ok(words) if words.is_empty() => Heard::Failed("it contains no speech".to_owned()),
         Ok(words) => Heard::Words(words),
         Err(why) => Heard::Failed(why),
     }
@@ -60,7 +60,7 @@ async fn transcribe(server: &Transcription, file: &Path, name: &str) -> Result<S
         Some(language) => form.text("language", language.clone()),
         None => form,
     };
-    // The URL may hold a key: no error names it.
+    // The URL may contain a key, so errors omit it.
     let unreachable = |error: reqwest::Error| {
         tracing::warn!(error = %error.without_url(), "failed to transcribe a recording");
         "the transcription server cannot be reached".to_owned()
@@ -74,7 +74,7 @@ async fn transcribe(server: &Transcription, file: &Path, name: &str) -> Result<S
     let (status, mut body) = (response.status(), Vec::new());
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
         if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-            return Err("the answer of the transcription server is too large".to_owned());
+            return Err("the response of the transcription server is too large".to_owned());
         }
         body.extend_from_slice(&chunk);
     }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recordings_are_known_by_their_names() {
+    fn recordings_are_recognised_by_their_extensions() {
         for name in ["voice.ogg", "a.b.MP4", "feishu-audio-1.opus", "audio.amr", "audio_message.m4a"] {
             assert!(is_recording(name), "{name}");
         }

@@ -1,4 +1,4 @@
-//! Untrusted archives: the number of files, their extracted size and their nesting are checked before use.
+//! Untrusted archives, whose number of files, extracted size and nesting are checked before use.
 
 use crate::{DocumentLimits, Error, markup};
 use std::{
@@ -7,10 +7,10 @@ use std::{
 };
 use zip::{ZipArchive, result::ZipError};
 
-/// Returns one file of an archive, of at most `limit` bytes, without extracting others.
+/// Returns one file of an archive, of at most `limit` bytes, without extracting the others.
 ///
 /// # Errors
-/// When it is not an archive, the file is not in it, or the file is larger.
+/// When the input is not an archive, or the file is missing or larger.
 pub fn member(archive: std::fs::File, name: &str, limit: u64) -> Result<Vec<u8>, Error> {
     let mut zip = ZipArchive::new(BufReader::new(archive)).map_err(|error| failed(&error))?;
     let file = zip.by_name(name).map_err(|error| match error {
@@ -63,13 +63,13 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Extracts everything once without keeping it, so that libraries never see an archive with unlimited size or nesting.
-/// Sizes declared by archives are not trusted.
+/// Extracts everything once without keeping it, so that libraries never see an archive of excessive size or nesting.
+/// The sizes that an archive declares are not trusted.
 pub(crate) fn examine(bytes: &[u8], limits: &DocumentLimits) -> Result<(), Error> {
     unpack(bytes, limits, true)
 }
 
-/// Does the same without checking the markup: only sizes count.
+/// Like [`examine`], but checks only sizes and not the markup.
 pub(crate) fn measure(bytes: &[u8], limits: &DocumentLimits) -> Result<(), Error> {
     unpack(bytes, limits, false)
 }
@@ -78,7 +78,7 @@ fn unpack(bytes: &[u8], limits: &DocumentLimits, strict: bool) -> Result<(), Err
     let archive = Archive::open(bytes)?;
     let mut zip = archive.0.into_inner();
     if zip.len() > limits.entries {
-        let text = format!("{} files are in it, {} are taken", zip.len(), limits.entries);
+        let text = format!("it contains {} files; the limit is {}", zip.len(), limits.entries);
         return Err(Error::TooLarge(text));
     }
     let most = limits

@@ -1,4 +1,5 @@
-//! The child's side: limits its own resources, reads the document from its input, and writes the result.
+//! The child process: limits its own resources, reads the document from its standard input, and writes the result to
+//! its standard output.
 
 use crate::{Document, DocumentLimits, Error, convert};
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -8,7 +9,7 @@ use std::{
     process::ExitCode,
 };
 
-/// The variable that contains the request; the only one that a child has.
+/// Environment variable with the request. A child has no other variables.
 pub(crate) const WISH: &str = "PUDU_DOCUMENT";
 
 /// Task of a child process.
@@ -21,14 +22,14 @@ pub(crate) struct ConversionRequest {
 /// Result of a child process.
 pub(crate) type ConversionReply = Result<Document, Error>;
 
-/// Converts one document as a child process of a [`crate::Converter`]. `confine` drops the privileges that reading a
-/// document does not need, before any byte is read; if it fails, nothing is read.
+/// Converts one document as a child process of a [`crate::Converter`]. Before any byte is read, `confine` drops the
+/// privileges that reading a document does not need; if it fails, nothing is read.
 #[must_use]
 pub fn serve(confine: impl FnOnce() -> Result<(), String>) -> ExitCode {
     let said =
         std::env::var(WISH).ok().and_then(|text| serde_json::from_str::<ConversionRequest>(&text).ok());
-    let Some(wish) = said else {
-        eprintln!("this is for pudu itself: it converts documents in processes of their own");
+    let Some(request) = said else {
+        eprintln!("this program is internal to pudu, which converts documents in separate processes");
         return ExitCode::FAILURE;
     };
     let broken = |error: io::Error| match error.kind() {
@@ -36,10 +37,10 @@ pub fn serve(confine: impl FnOnce() -> Result<(), String>) -> ExitCode {
         _ => Error::Unavailable(error.to_string()),
     };
     let answer = confine()
-        .map_err(|why| Error::Unavailable(format!("its reader cannot be confined: {why}")))
-        .and_then(|()| bound(&wish.limits).map_err(broken))
-        .and_then(|()| read_input(&wish.limits).map_err(broken))
-        .and_then(|bytes| convert(&bytes, &wish.name, &wish.limits));
+        .map_err(|why| Error::Unavailable(format!("its reader cannot be sandboxed: {why}")))
+        .and_then(|()| bound(&request.limits).map_err(broken))
+        .and_then(|()| read_input(&request.limits).map_err(broken))
+        .and_then(|bytes| convert(&bytes, &request.name, &request.limits));
     match write_reply(&answer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -56,7 +57,7 @@ fn bound(limits: &DocumentLimits) -> io::Result<()> {
         (Resource::Fsize, 0),
         (Resource::Nofile, 16),
     ] {
-        // macOS cannot limit address space; the limits that it supports apply.
+        // macOS cannot limit the address space. The limits that it supports apply anyway.
         let bounded = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
         if !cfg!(target_os = "macos") {
             bounded?;

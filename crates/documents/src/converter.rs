@@ -1,4 +1,4 @@
-//! The parent's side: a process per document, with limits on concurrency and time.
+//! The parent process: starts one child process per document, with limits on concurrency and time.
 
 use crate::{
     Document, DocumentLimits, Error,
@@ -22,25 +22,25 @@ use tokio::{
     time::timeout,
 };
 
-/// Maximum number of concurrent conversions; others wait.
+/// Maximum number of concurrent conversions. Further ones wait.
 const MAX_CONCURRENT_CONVERSIONS: usize = 2;
-/// Maximum length of a byte in JSON, in bytes.
+/// Maximum size of one byte of text after JSON escaping, in bytes.
 const WIDEST: u64 = 6;
-/// Maximum kept size of a child's error output, in bytes.
+/// Maximum number of bytes kept from a child's error output.
 const COMPLAINT: u64 = 4 * 1024;
 
 /// Converts documents.
 #[derive(Clone)]
 pub struct Converter {
-    /// The program that serves, and its arguments; `None` converts in this process.
+    /// Program of the child process and its arguments; `None` converts in this process.
     child: Option<(PathBuf, Vec<OsString>)>,
     limits: Arc<DocumentLimits>,
     room: Arc<Semaphore>,
 }
 
 impl Converter {
-    /// Converts in this process: all limits apply except those on time and memory, and a PDF with unlimited nesting in
-    /// its compressed data crashes the process.
+    /// Creates a converter that works in this process. All limits apply except those on time and memory, and a PDF
+    /// whose compressed data is nested too deeply crashes the process.
     #[must_use]
     pub fn in_process(limits: DocumentLimits) -> Self {
         Self {
@@ -50,7 +50,8 @@ impl Converter {
         }
     }
 
-    /// Converts in processes of `program`, which calls [`crate::serve`] if it is started with `args`.
+    /// Creates a converter that starts a process of `program` for each document. The program must call [`crate::serve`]
+    /// when it is started with `args`.
     #[must_use]
     pub fn child(
         program: impl Into<PathBuf>,
@@ -64,14 +65,14 @@ impl Converter {
     /// Converts a file. `name` is the sender's name for it.
     ///
     /// # Errors
-    /// When it is not a document, or cannot be read; see [`Error`].
+    /// When the file is not a document or cannot be read; see [`Error`].
     ///
     /// # Cancel safety
     /// Dropping the future ends the child.
     pub async fn convert(&self, file: File, name: &str) -> Result<Document, Error> {
         let size = file.metadata().map_err(unavailable)?.len();
         if size > self.limits.input {
-            return Err(Error::TooLarge(format!("it has {size} bytes, {} are taken", self.limits.input)));
+            return Err(Error::TooLarge(format!("it has {size} bytes; the limit is {}", self.limits.input)));
         }
         let _place = self.room.acquire().await.map_err(unavailable)?;
         match &self.child {
@@ -93,7 +94,7 @@ impl Converter {
         work.await.unwrap_or(Err(Error::Broke))
     }
 
-    /// Returns the command of the child, which has the file as its input and only the request in its environment.
+    /// Returns the command for the child, which gets the file as its input and only the request in its environment.
     fn command(
         &self,
         program: &PathBuf,
@@ -101,10 +102,10 @@ impl Converter {
         file: File,
         name: &str,
     ) -> Result<Command, Error> {
-        let wish = ConversionRequest { name: name.to_owned(), limits: (*self.limits).clone() };
-        let wish = serde_json::to_string(&wish).map_err(unavailable)?;
+        let request = ConversionRequest { name: name.to_owned(), limits: (*self.limits).clone() };
+        let request = serde_json::to_string(&request).map_err(unavailable)?;
         let mut command = Command::new(program);
-        command.args(args).env_clear().env(WISH, wish).current_dir("/").kill_on_drop(true);
+        command.args(args).env_clear().env(WISH, request).current_dir("/").kill_on_drop(true);
         command.stdin(file).stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)
     }
@@ -134,7 +135,7 @@ fn verdict(status: ExitStatus, complaint: &str) -> Error {
     }
 }
 
-/// Reads a pipe to its end and keeps the beginning, so that the writer never blocks.
+/// Reads a pipe to its end, so that the writer never blocks, but keeps only the beginning.
 async fn read(pipe: Option<impl AsyncRead + Unpin>, most: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let Some(mut pipe) = pipe else { return bytes };

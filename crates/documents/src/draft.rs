@@ -1,10 +1,10 @@
-//! Markdown under construction: limited in length, and cleaned for readers.
+//! Markdown under construction, which is limited in length and cleaned for readers.
 
 use crate::{Document, DocumentKind, Error, outline};
 
 /// Maximum length of a title, in characters.
 const TITLE: usize = 200;
-/// Maximum number of kept warnings.
+/// Maximum number of warnings that are kept.
 const WARNINGS: usize = 20;
 
 /// A document under construction.
@@ -27,7 +27,7 @@ impl DocumentDraft {
         if self.full { 0 } else { self.limit.saturating_sub(self.text.len()) }
     }
 
-    /// Appends text. After text that did not fit, no more is accepted.
+    /// Appends text. Once text does not fit, no more is accepted.
     pub(crate) fn push(&mut self, text: &str) {
         let room = self.room();
         if text.len() <= room {
@@ -54,14 +54,14 @@ impl DocumentDraft {
         }
     }
 
-    /// Converts it to a document.
+    /// Converts the draft to a document.
     pub(crate) fn finish(mut self, kind: DocumentKind) -> Result<Document, Error> {
         let mut markdown = clean_text(&self.text);
         if self.full {
             // The last line is incomplete.
             markdown.truncate(markdown.trim_end().rfind('\n').unwrap_or(0));
-            markdown.push_str("\n\n[… cut here: the document goes on …]\n");
-            let said = format!("only the first {} bytes of its text are here: it is longer", self.limit);
+            markdown.push_str("\n\n[… cut here: the document continues …]\n");
+            let said = format!("only the first {} bytes of its text are included: it is longer", self.limit);
             self.warnings.insert(0, said);
         }
         if !has_text(&markdown) {
@@ -73,13 +73,13 @@ impl DocumentDraft {
     }
 }
 
-/// Whether there is any text besides markers.
+/// Returns whether there is any text other than markers.
 fn has_text(markdown: &str) -> bool {
     let mark = |line: &str| line.starts_with("<!--") || line.trim_matches(['-', '#', ' ', '|']).is_empty();
     markdown.lines().any(|line| !mark(line.trim()))
 }
 
-/// Removes control characters, and all but one of consecutive empty lines.
+/// Removes control characters, and reduces consecutive empty lines to one.
 fn clean_text(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut empty = 1;

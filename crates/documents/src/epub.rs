@@ -19,7 +19,7 @@ const CONTAINER: &str = "META-INF/container.xml";
 const CHAPTER: u64 = 32 * 1024 * 1024;
 /// Maximum number of chapters that are read.
 const CHAPTERS: usize = 5_000;
-/// Elements that are dropped from the text; pictures are files inside the book.
+/// Elements that are dropped from the text. Pictures are separate files in the book.
 const SKIPPED: [&str; 9] =
     ["script", "style", "meta", "head", "noscript", "template", "svg", "iframe", "img"];
 /// HTML elements without an end tag.
@@ -27,7 +27,7 @@ const VOID: [&str; 13] =
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
 
 pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
-    // Chapters may have a document type; only their size is checked.
+    // Only sizes are checked, because chapters may have a document type.
     archive::measure(bytes, limits)?;
     let archive = Archive::open(bytes)?;
     let container = text::decode(&archive.read(CONTAINER, CHAPTER)?);
@@ -56,24 +56,24 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
                 flat += usize::from(!whole);
                 draft.push(&format!("{markdown}\n\n"));
             }
-            Err(error) => draft.warn(format!("chapter {} is not here: {error}", index + 1)),
+            Err(error) => draft.warn(format!("chapter {} is missing: {error}", index + 1)),
         }
     }
     if flat > 0 {
-        draft.warn(format!("{flat} chapters are nested too deeply: only their words are here"));
+        draft.warn(format!("{flat} chapters are nested too deeply: only their text is included"));
     }
     Ok(draft)
 }
 
 fn missing_part(what: &str) -> Error {
-    Error::Damaged(format!("{what} in it says nothing"))
+    Error::Damaged(format!("{what} in it is empty"))
 }
 
 /// Metadata of a book.
 #[derive(Default)]
 struct EpubMetadata {
     title: Option<String>,
-    /// The files of its chapters, in order.
+    /// Files of the chapters, in order.
     chapters: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ impl EpubMetadata {
     fn parse(package: &str) -> Self {
         let (mut book, mut items, mut in_title) = (Self::default(), HashMap::new(), false);
         let mut reader = Reader::from_str(package);
-        // A damaged file is used up to the damage.
+        // A damaged file is read up to the damage.
         while let Ok(event) = reader.read_event() {
             match event {
                 Event::Start(tag) | Event::Empty(tag) => match tag.local_name().as_ref() {
@@ -108,7 +108,7 @@ impl EpubMetadata {
     }
 }
 
-/// Returns an attribute of the first element with a name.
+/// Returns an attribute of the first element with this name.
 fn first(text: &str, element: &str, name: &str) -> Option<String> {
     let mut reader = Reader::from_str(text);
     loop {
@@ -127,7 +127,7 @@ fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     found.normalized_value(XmlVersion::Implicit1_0).ok().map(Into::into)
 }
 
-/// Resolves the path of a file in the book: names are relative to the package document's folder, and percent-encoded.
+/// Resolves the path of a file in the book. Names are percent-encoded and relative to the package document's folder.
 fn resolve(folder: &str, href: &str) -> String {
     let href = href.split('#').next().unwrap_or_default();
     let href = percent_encoding::percent_decode_str(href).decode_utf8_lossy();
@@ -142,8 +142,8 @@ fn resolve(folder: &str, href: &str) -> String {
     parts.join("/")
 }
 
-/// Gives self-closing XML elements an end tag: HTML has no such syntax, and would treat the following text as their
-/// content.
+/// Gives self-closing XML elements an end tag. HTML has no self-closing elements and would treat the following text as
+/// their content.
 fn closed(xhtml: &str) -> String {
     let mut writer = Writer::new(Vec::new());
     let mut reader = Reader::from_str(xhtml);
@@ -156,7 +156,7 @@ fn closed(xhtml: &str) -> String {
                 writer.write_event(Event::Start(tag)).and_then(|()| writer.write_event(Event::End(end)))
             }
             Ok(event) => writer.write_event(event),
-            // It is not XML, but browsers would render it anyway.
+            // The chapter is not valid XML, but browsers would render it anyway.
             Err(_) => return xhtml.to_owned(),
         };
         if written.is_err() {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chapters_are_found_from_the_description() {
+    fn chapters_are_found_from_the_package_document() {
         let check = |folder, href, expect: &str| assert_eq!(resolve(folder, href), expect, "{folder} {href}");
         check("OEBPS", "ch%201.xhtml#top", "OEBPS/ch 1.xhtml");
         check("", "a/../b.xhtml", "b.xhtml");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_xml_closes_html_closes() {
+    fn self_closing_elements_get_an_end_tag() {
         assert_eq!(
             closed("<p><a id=\"x\"/>Text<br/><title/></p>"),
             "<p><a id=\"x\"></a>Text<br/><title></title></p>"

@@ -30,8 +30,8 @@ pub(crate) fn docx(body: &str) -> Vec<u8> {
     docx_with(body, &[])
 }
 
-/// Returns a Word document with more parts, each with the kind of its relationship, its name and its text. The ids of
-/// the relationships are `part1` and so on.
+/// Returns a Word document with additional parts, each given as relationship type, name and text. The relationship IDs
+/// are `part1` and so on.
 pub(crate) fn docx_with(body: &str, parts: &[(&str, &str, &str)]) -> Vec<u8> {
     let namespaces = [
         ("w", "http://schemas.openxmlformats.org/wordprocessingml/2006/main"),
@@ -63,7 +63,7 @@ pub(crate) fn docx_with(body: &str, parts: &[(&str, &str, &str)]) -> Vec<u8> {
     zip(&files)
 }
 
-/// Returns a paragraph of a Word document; a heading if it has a level.
+/// Returns a paragraph of a Word document, which is a heading if `level` is not 0.
 pub(crate) fn paragraph(level: u8, text: &str) -> String {
     let style = match level {
         0 => String::new(),
@@ -72,7 +72,7 @@ pub(crate) fn paragraph(level: u8, text: &str) -> String {
     format!("<w:p>{style}<w:r><w:t>{text}</w:t></w:r></w:p>")
 }
 
-/// Returns a presentation with a slide for each title and text, the first with a note.
+/// Returns a presentation with one slide per title and text. The first slide has a note.
 pub(crate) fn pptx(slides: &[(&str, &str)], note: &str) -> Vec<u8> {
     let names = r#"xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships""#;
     let shape = |kind: &str, text: &str| {
@@ -104,7 +104,7 @@ pub(crate) fn pptx(slides: &[(&str, &str)], note: &str) -> Vec<u8> {
     zip(&files)
 }
 
-/// Returns an archive with files added or replaced.
+/// Returns an archive in which these files are added or replaced.
 pub(crate) fn with_files(archive: &[u8], files: &[(&str, &str)]) -> Vec<u8> {
     let mut zip = zip::ZipArchive::new(Cursor::new(archive)).unwrap();
     let mut all: Vec<(String, Vec<u8>)> = Vec::new();
@@ -120,12 +120,12 @@ pub(crate) fn with_files(archive: &[u8], files: &[(&str, &str)]) -> Vec<u8> {
     self::zip(&all)
 }
 
-/// Returns the relationships of a part: id, kind and target of each.
+/// Returns a part's relationships, each given as ID, type and target.
 pub(crate) fn relationships(entries: &[(&str, &str, &str)]) -> String {
     rels(entries)
 }
 
-/// Returns a workbook; each sheet is a name and its cells, in SpreadsheetML.
+/// Returns a workbook. Each sheet is given as a name and cells in SpreadsheetML.
 pub(crate) fn xlsx(sheets: &[(&str, &str)]) -> Vec<u8> {
     let names = r#"xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships""#;
     let (mut files, mut list, mut links) = (Vec::new(), String::new(), Vec::new());
@@ -153,7 +153,7 @@ pub(crate) fn cell(place: &str, text: &str) -> String {
     format!(r#"<c r="{place}" t="inlineStr"><is><t>{text}</t></is></c>"#)
 }
 
-/// Returns a LibreOffice spreadsheet with these tables, in its own markup.
+/// Returns an OpenDocument spreadsheet with these tables, given in OpenDocument markup.
 pub(crate) fn ods(tables: &str) -> Vec<u8> {
     let names = "xmlns:office=\"urn:oasis:names:tc:opendocument:xmlns:office:1.0\" \
          xmlns:table=\"urn:oasis:names:tc:opendocument:xmlns:table:1.0\" \
@@ -167,7 +167,7 @@ pub(crate) fn ods(tables: &str) -> Vec<u8> {
     ])
 }
 
-/// Returns an OpenDocument file of this kind, with its automatic styles and its body.
+/// Returns an OpenDocument file of this kind with these automatic styles and this body.
 pub(crate) fn odf(kind: &str, styles: &str, body: &str) -> Vec<u8> {
     let namespaces = [
         ("office", "office"),
@@ -192,7 +192,7 @@ pub(crate) fn odf(kind: &str, styles: &str, body: &str) -> Vec<u8> {
     ])
 }
 
-/// Returns a book with these chapters, in XHTML.
+/// Returns an e-book with these chapters, given in XHTML.
 pub(crate) fn epub(title: &str, chapters: &[&str]) -> Vec<u8> {
     let item = |(at, _): (usize, &&str)| {
         format!(r#"<item id="c{at}" href="ch%20{at}.xhtml" media-type="application/xhtml+xml"/>"#)
@@ -218,7 +218,7 @@ pub(crate) fn epub(title: &str, chapters: &[&str]) -> Vec<u8> {
     zip(&files)
 }
 
-/// Returns a PDF of these objects, numbered from 1; the first is its catalog.
+/// Returns a PDF with these objects, which are numbered from 1. The first is the catalog.
 pub(crate) fn pdf(objects: &[String]) -> Vec<u8> {
     let mut text = String::from("%PDF-1.4\n");
     let mut places = Vec::new();
@@ -234,7 +234,7 @@ pub(crate) fn pdf(objects: &[String]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Returns a PDF with a text in a font of this encoding and collection, as hexadecimal codes.
+/// Returns a PDF with one text, given as character codes, in a font with this encoding and character collection.
 pub(crate) fn pdf_in(encoding: &str, ordering: &str, codes: &[u8]) -> Vec<u8> {
     let codes: String = codes.iter().map(|byte| format!("{byte:02X}")).collect();
     let stream = format!("BT /F1 14 Tf 72 720 Td <{codes}> Tj ET");

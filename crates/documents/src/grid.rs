@@ -1,4 +1,4 @@
-//! A sheet's cells, up to a size limit, and their table.
+//! The cells of a sheet, up to a size limit, and their table.
 
 use crate::{DocumentLimits, draft::DocumentDraft};
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Size of the Markdown around each cell in a table, in bytes.
 const AROUND: usize = 3;
 
-/// The grid has no room for another cell.
+/// Error for a grid without room for another cell.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct GridFull;
 
-/// A sheet's cells. Empty ones take no room.
+/// The cells of a sheet. Empty ones take no room.
 pub(crate) struct Grid {
     rows: BTreeMap<usize, Vec<(usize, String)>>,
     columns: BTreeSet<usize>,
@@ -34,7 +34,7 @@ impl Grid {
         }
     }
 
-    /// Adds a value; `row` and `column` count from 0. After an error, all further values are rejected.
+    /// Adds a value. `row` and `column` count from 0. After an error, the caller should stop.
     pub(crate) fn put(&mut self, row: usize, column: usize, value: &str) -> Result<(), GridFull> {
         let value = value.trim();
         if value.is_empty() {
@@ -56,14 +56,14 @@ impl Grid {
         Ok(())
     }
 
-    /// Returns the range of the sheet with values, in spreadsheet notation.
+    /// Returns the range that contains values, in spreadsheet notation.
     pub(crate) fn extent(&self) -> Option<String> {
         let rows = self.rows.keys().next().zip(self.rows.keys().next_back())?;
         let columns = self.columns.first().zip(self.columns.last())?;
         Some(format!("{}{}:{}{}", letters(*columns.0), rows.0 + 1, letters(*columns.1), rows.1 + 1))
     }
 
-    /// Writes the table with its first row as the head, without empty rows and columns.
+    /// Writes the table without empty rows and columns. The first row is the head.
     pub(crate) fn write(mut self, draft: &mut DocumentDraft, what: &str) {
         let columns: Vec<usize> = std::mem::take(&mut self.columns).into_iter().collect();
         for (index, cells) in std::mem::take(&mut self.rows).into_values().enumerate() {
@@ -76,8 +76,8 @@ impl Grid {
             }
         }
         if self.cut.0 {
-            draft.push(&format!("\n[… {what} goes on below …]\n"));
-            draft.warn(format!("only the first rows of {what} are here: it is longer"));
+            draft.push(&format!("\n[… {what} continues below …]\n"));
+            draft.warn(format!("only the first rows of {what} are included: it is longer"));
         }
         if self.cut.1 {
             let most = letters(self.most_columns.saturating_sub(1));
@@ -107,7 +107,7 @@ fn escaped(value: &str) -> String {
     lines.replace('|', "\\|")
 }
 
-/// Returns a column's name in spreadsheets: A to Z, then AA.
+/// Returns a column's name as in spreadsheets: A to Z, then AA and so on.
 pub(crate) fn letters(column: usize) -> String {
     let mut name = Vec::new();
     let mut left = column + 1;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_make_a_table_without_what_is_empty() {
+    fn empty_rows_and_columns_are_left_out_of_the_table() {
         let cells = [(1, 1, "a"), (1, 27, "b|c"), (1_048_575, 1, "x\ny"), (1_048_575, 2, " ")];
         let (extent, text) = table(&cells, 1000, &DocumentLimits::default());
         assert_eq!(extent.as_deref(), Some("B2:AB1048576"));
@@ -149,15 +149,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_told() {
+    fn omissions_are_reported() {
         let cells = [(0, 0, "a"), (0, 9, "far"), (1, 0, "b"), (2, 0, "c")];
         let few = DocumentLimits { rows: 2, columns: 5, ..DocumentLimits::default() };
-        assert_eq!(table(&cells, 1000, &few).1, "| a |\n| --- |\n| b |\n\n[… it goes on below …]\n");
-        assert_eq!(table(&cells, 5, &few).1, "| a |\n| --- |\n\n[… it goes on below …]\n");
+        assert_eq!(table(&cells, 1000, &few).1, "| a |\n| --- |\n| b |\n\n[… it continues below …]\n");
+        assert_eq!(table(&cells, 5, &few).1, "| a |\n| --- |\n\n[… it continues below …]\n");
     }
 
     #[test]
-    fn columns_have_letters() {
+    fn columns_are_named_by_letters() {
         let check = |column, expect: &str| assert_eq!(letters(column), expect);
         check(0, "A");
         check(25, "Z");

@@ -6,14 +6,15 @@ use dom_query::{Document, NodeRef};
 /// Elements that are dropped from the text.
 const SKIPPED: [&str; 8] = ["script", "style", "meta", "head", "noscript", "template", "svg", "iframe"];
 
-/// Elements without an end tag, with an optional one, or without depth for a parser.
+/// Elements that do not count as nested, because their end tag is missing or optional, or because parsers keep them
+/// flat.
 const FLAT: [&str; 46] = [
     "a", "area", "b", "base", "big", "br", "code", "col", "colgroup", "dd", "dt", "em", "embed", "font",
     "hr", "i", "img", "input", "li", "link", "meta", "nobr", "optgroup", "option", "p", "param", "rb", "rp",
     "rt", "rtc", "s", "small", "source", "strike", "strong", "tbody", "td", "tfoot", "th", "thead", "tr",
     "track", "tt", "u", "wbr", "!doctype",
 ];
-/// Maximum depth of elements. Parsers take time quadratic in depth: deeper pages are not parsed.
+/// Maximum depth of elements. Deeper pages are not parsed, because parsers take time quadratic in the depth.
 const MAX_NESTING_DEPTH: usize = 4_096;
 
 pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
@@ -27,7 +28,7 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
     let (markdown, whole) = page.markdown(&SKIPPED, limits.depth);
     draft.push(&markdown);
     if !whole {
-        draft.warn("the page is nested too deeply: only its words are here, without their form".to_owned());
+        draft.warn("the page is nested too deeply: only its text is included, without formatting".to_owned());
     }
     Ok(draft)
 }
@@ -50,8 +51,7 @@ impl HtmlPage {
         title.exists().then(|| title.text().to_string())
     }
 
-    /// Returns the page as Markdown, or as plain text if it is nested deeper than `depth`, and whether nothing was
-    /// omitted.
+    /// Returns the page as Markdown, or as plain text if it is nested deeper than `depth`, and whether it is Markdown.
     pub(crate) fn markdown(&self, skipped: &[&str], depth: usize) -> (String, bool) {
         if deepest(&self.0.root()) > depth {
             return (self.0.text().to_string(), false);
@@ -60,7 +60,7 @@ impl HtmlPage {
     }
 }
 
-/// Whether the number of open elements, based on tags, seems to exceed the maximum depth.
+/// Returns whether the number of open elements, judging by the tags, seems to exceed the maximum depth.
 pub(crate) fn seems_deep(html: &str) -> bool {
     let (mut depth, mut rest) = (0_usize, html);
     while let Some((_, tag)) = rest.split_once('<') {

@@ -1,9 +1,9 @@
-//! Detects the kind of a file: by its content, and by its name only for formats without a signature.
+//! Detects the kind of a file from its content. The name matters only for formats without a signature.
 
 use crate::{Error, archive::Archive, text};
 use serde::{Deserialize, Serialize};
 
-/// Size of a file's head that indicates whether it may be a document, in bytes.
+/// Length of the beginning that reveals whether a file may be a document, in bytes.
 const HEAD: usize = 4096;
 
 /// Kind of a document.
@@ -34,7 +34,7 @@ pub enum DocumentKind {
     Odp,
     /// E-mail.
     Eml,
-    /// E-mail, stored by Outlook.
+    /// E-mail as stored by Outlook.
     Msg,
     /// A web page.
     Html,
@@ -56,7 +56,7 @@ const ENDINGS: [&str; 13] =
 /// Name of a stream in Outlook's e-mails.
 const OUTLOOK_STREAM: &str = "__properties_version1.0";
 const OPEN_DOCUMENT: &str = "application/vnd.oasis.opendocument.";
-/// Names of headers that e-mails begin with.
+/// Names of headers that an e-mail may begin with.
 const HEADERS: [&str; 12] = [
     "from",
     "to",
@@ -75,7 +75,7 @@ const HEADERS: [&str; 12] = [
 const RTF: &[u8] = b"{\\rtf";
 
 impl DocumentKind {
-    /// Returns its display name.
+    /// Returns the display name.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl DocumentKind {
         }
     }
 
-    /// Returns a number of its parts as text for users.
+    /// Describes a number of parts for users.
     #[must_use]
     pub fn parts(self, count: usize) -> String {
         let part = match self {
@@ -106,7 +106,8 @@ impl DocumentKind {
         format!("{count} {part}{}", if count == 1 { "" } else { "s" })
     }
 
-    /// Whether a file may be a document, based on its first bytes. Other files need not be read further.
+    /// Returns whether a file may be a document, judging by its first bytes and its name. Other files need not be read
+    /// further.
     #[must_use]
     pub fn may_be_document(bytes: &[u8], name: &str) -> bool {
         let head = bytes.get(..HEAD).unwrap_or(bytes);
@@ -140,19 +141,19 @@ impl DocumentKind {
             return Ok(Self::Html);
         }
         separated(head, name).ok_or_else(|| match named(name) {
-            Some(ending) => Error::Refused(format!("its content is not that of a .{ending} file")),
+            Some(ending) => Error::Refused(format!("its content does not match a .{ending} file")),
             None => Error::Unknown,
         })
     }
 }
 
-/// Returns the extension of a file if it is that of a document.
+/// Returns the extension of a file if it belongs to a document format.
 fn named(name: &str) -> Option<&'static str> {
     let ending = name.rsplit_once('.')?.1.to_ascii_lowercase();
     ENDINGS.into_iter().find(|known| *known == ending)
 }
 
-/// Whether a file is a PDF: readers accept the signature anywhere within the first kilobyte.
+/// Returns whether a file is a PDF. Readers accept the signature anywhere in the first kilobyte.
 fn is_pdf(head: &[u8]) -> bool {
     let head = head.get(..1024).unwrap_or(head);
     head.windows(5).any(|window| window == b"%PDF-")
@@ -166,7 +167,7 @@ fn is_html(head: &[u8], name: &str) -> bool {
     marked || (text.starts_with('<') && (named || text.contains("<html")))
 }
 
-/// Detects separated values, which have no signature: by name, unless a byte contradicts it.
+/// Detects separated values, which have no signature, by the name, unless the bytes contradict it.
 fn separated(head: &[u8], name: &str) -> Option<DocumentKind> {
     let kind = match ending(name).as_str() {
         "csv" => DocumentKind::Csv,
@@ -193,7 +194,7 @@ fn zipped(bytes: &[u8]) -> Result<DocumentKind, Error> {
                 kind if kind.starts_with("text") => Ok(DocumentKind::Odt),
                 kind if kind.starts_with("presentation") => Ok(DocumentKind::Odp),
                 _ => {
-                    let text = "this kind of OpenDocument is not read: save it as .odt, .odp or PDF";
+                    let text = "this kind of OpenDocument is not supported: save it as .odt, .odp or PDF";
                     Err(Error::Refused(text.to_owned()))
                 }
             };
@@ -224,13 +225,14 @@ fn compound(bytes: &[u8]) -> Result<DocumentKind, Error> {
     }
 }
 
-/// Whether a compound file is an Outlook e-mail.
+/// Returns whether a compound file is an Outlook e-mail.
 fn is_outlook(bytes: &[u8]) -> bool {
     let name: Vec<u8> = OUTLOOK_STREAM.encode_utf16().flat_map(u16::to_le_bytes).collect();
     bytes.windows(name.len()).any(|window| window == name)
 }
 
-/// Whether a file begins like an e-mail. Without an e-mail's file name it needs headers that only e-mails have.
+/// Returns whether a file begins like an e-mail. If its name is not an e-mail's, it must have headers that only e-mails
+/// have.
 fn is_mail(head: &[u8], named: bool) -> bool {
     let head = String::from_utf8_lossy(head);
     let head = head.trim_start_matches('\u{FEFF}').trim_start();

@@ -1,9 +1,9 @@
 //! Converts documents sent by users to Markdown that a model can read.
 //!
-//! [`convert`] works in the calling process and applies all limits except that on time. [`Converter`] does the same in
-//! a child process, which a document may crash: it has limited memory and time, no environment, and no input but the
-//! document itself. Libraries parse the formats; this crate selects the format by content, applies the limits, marks
-//! pages, slides and sheets, and builds the outline.
+//! [`convert`] works in the calling process and applies all limits except those on time and memory. [`Converter`] can
+//! do the same in a child process, which a document may crash. That process has limited memory and time, only the
+//! request in its environment, and only the document as its input. Libraries parse the formats; this crate selects the
+//! format by content, applies the limits, marks pages, slides and sheets, and builds the outline.
 //!
 //! Deliberately absent: pictures, text recognition, and any file or network access on behalf of a document.
 
@@ -42,16 +42,16 @@ pub use kind::DocumentKind;
 pub use limits::DocumentLimits;
 pub use outline::{Heading, outline};
 
-/// Stack size of a converting thread, in bytes; usually little is touched.
+/// Stack size of a converting thread, in bytes. Usually little is used.
 const STACK: usize = 64 * 1024 * 1024;
 
-/// Converts a document. Its content determines its kind; `name` only matters for formats without a signature. Blocks
-/// without a time limit, which [`Converter`] adds.
+/// Converts a document. The content determines the kind; `name` matters only for formats without a signature. Blocks,
+/// without the time limit that [`Converter`] adds.
 ///
 /// # Errors
-/// When it is not a document, or cannot be read; see [`Error`].
+/// When the bytes are not a document or cannot be read; see [`Error`].
 pub fn convert(bytes: &[u8], name: &str, limits: &DocumentLimits) -> Result<Document, Error> {
-    // A separate thread has stack for nested data, and its panic is contained.
+    // A separate thread has enough stack for nested data, and a panic in it is contained.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("document".to_owned()).stack_size(STACK);
         let work = thread.spawn_scoped(scope, || convert_bytes(bytes, name, limits));
@@ -61,7 +61,7 @@ pub fn convert(bytes: &[u8], name: &str, limits: &DocumentLimits) -> Result<Docu
 
 fn convert_bytes(bytes: &[u8], name: &str, limits: &DocumentLimits) -> Result<Document, Error> {
     if bytes.len() as u64 > limits.input {
-        return Err(Error::TooLarge(format!("it has {} bytes, {} are taken", bytes.len(), limits.input)));
+        return Err(Error::TooLarge(format!("it has {} bytes; the limit is {}", bytes.len(), limits.input)));
     }
     let kind = DocumentKind::detect(bytes, name)?;
     let draft = match kind {

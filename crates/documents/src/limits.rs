@@ -11,19 +11,19 @@ pub struct DocumentLimits {
     pub input: u64,
     /// Maximum number of files in an archive.
     pub entries: usize,
-    /// Maximum total size of an archive's files, extracted, in bytes.
+    /// Maximum total size of an archive's extracted files, in bytes.
     pub expanded: u64,
     /// Maximum compression ratio of an archive above [`DocumentLimits::MIN_BOMB_BYTES`].
     pub ratio: u64,
     /// Maximum nesting depth of elements.
     pub depth: usize,
-    /// Maximum number of displayed rows of a sheet.
+    /// Maximum number of rows shown per sheet.
     pub rows: usize,
-    /// Maximum number of columns of a sheet that are read.
+    /// Maximum number of columns read per sheet.
     pub columns: usize,
-    /// Maximum length of the Markdown, in bytes; the rest is cut, with a note.
+    /// Maximum length of the Markdown, in bytes. Longer Markdown is cut, with a note.
     pub output: usize,
-    /// Maximum duration. Enforced by a [`crate::Converter`] with a child process.
+    /// Maximum duration of a conversion. Only a [`crate::Converter`] with a child process enforces it.
     pub time: Duration,
     /// Maximum address space, in bytes. Enforced like `time`.
     pub memory: u64,

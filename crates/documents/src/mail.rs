@@ -5,7 +5,7 @@ use mail_parser::{Address, Message, MessageParser, MessagePart, MimeHeaders, Par
 use msg_parser::{Outlook, Person};
 use std::borrow::Cow;
 
-/// Maximum size of a repaired head, in bytes.
+/// Maximum size of a head that is repaired, in bytes.
 const MAX_HEAD_BYTES: usize = 1024 * 1024;
 /// Maximum depth of e-mails attached to e-mails.
 const MAX_MAIL_DEPTH: usize = 4;
@@ -32,8 +32,8 @@ pub(crate) fn read_outlook(bytes: &[u8], limits: &DocumentLimits) -> Result<Docu
     Ok(mail.finish())
 }
 
-/// Repairs heads that the library cannot parse: one with undeclared encoding, and characters that are split between
-/// encoded words.
+/// Repairs a head that the library cannot parse because its encoding is not declared or because characters are split
+/// between encoded words.
 fn with_readable_head(bytes: &[u8]) -> Cow<'_, [u8]> {
     let end = bytes.windows(2).position(|pair| pair == b"\n\n" || pair == b"\n\r").unwrap_or(bytes.len());
     let (head, body) = bytes.split_at(end);
@@ -93,7 +93,7 @@ fn encoded_word(text: &str) -> Option<(&str, &str)> {
         .then_some((how, data))
 }
 
-/// Whether more data can be appended to a word that ends here.
+/// Returns whether more data can be appended to a word that ends here.
 fn is_whole(how: &str, data: Option<&str>) -> bool {
     let data = data.and_then(|data| data.strip_suffix("?=")).unwrap_or_default();
     how.ends_with(['q', 'Q']) || (data.len().is_multiple_of(4) && !data.ends_with('='))
@@ -118,7 +118,7 @@ impl Mail<'_> {
     fn finish(mut self) -> DocumentDraft {
         if self.unread > 0 {
             self.draft
-                .warn(format!("{} attachments are named and not read: ask for them as files", self.unread));
+                .warn(format!("{} attachments are named but not read: ask for them as files", self.unread));
         }
         self.draft
     }
@@ -222,7 +222,7 @@ impl Mail<'_> {
         }
         let (markdown, whole) = HtmlPage::parse(html).markdown(&SKIPPED, self.limits.depth);
         if !whole {
-            self.draft.warn("a text in HTML is nested too deeply: only its words are here".to_owned());
+            self.draft.warn("a text in HTML is nested too deeply: only its text is included".to_owned());
         }
         markdown
     }

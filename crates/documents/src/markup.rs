@@ -1,13 +1,13 @@
-//! Untrusted XML: checks its nesting depth, and rejects custom entities.
+//! Checks the nesting depth of untrusted XML, and rejects custom entities.
 
 use crate::Error;
 use quick_xml::{Reader, events::Event};
 use std::io::BufRead;
 
-/// Maximum size of one tag, comment or text, in bytes; reading continues after a longer one.
+/// Buffer size above which the memory is released after a tag, comment or text, in bytes.
 const MAX_TOKEN_BYTES: usize = 64 * 1024 * 1024;
 
-/// Scans XML without keeping it. Malformed parts are left to the actual reader.
+/// Scans XML without keeping it. Malformed XML is left to the actual reader.
 pub(crate) fn examine(source: &mut impl BufRead, most: usize) -> Result<(), Error> {
     let mut reader = Reader::from_reader(source);
     reader.config_mut().check_end_names = false;
@@ -17,7 +17,7 @@ pub(crate) fn examine(source: &mut impl BufRead, most: usize) -> Result<(), Erro
             Ok(Event::Start(_)) => depth += 1,
             Ok(Event::End(_)) => depth = depth.saturating_sub(1),
             Ok(Event::DocType(_)) => {
-                let text = "it declares entities of its own, which no such document needs";
+                let text = "it declares its own entities, which no such document needs";
                 return Err(Error::Refused(text.to_owned()));
             }
             Ok(Event::Eof) | Err(_) => return Ok(()),

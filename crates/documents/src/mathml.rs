@@ -1,4 +1,4 @@
-//! Formulas in MathML as text: in the notation of the file's own annotation, or else as LaTeX.
+//! Converts MathML formulas to text: to the file's own annotation or, without one, to LaTeX.
 
 use crate::xml::Element;
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formulas_are_told_apart() {
+    fn formulas_are_distinguished() {
         for (xml, expect) in [
             (
                 "<math><mi>r</mi><mo>=</mo><mfrac><mn>0.07</mn><mn>12</mn></mfrac></math>",

@@ -12,9 +12,9 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
-/// Maximum size of the content, in bytes: its tree takes many times as much memory.
+/// Maximum size of the content, in bytes. Its tree takes many times as much memory.
 const MAX_CONTENT_BYTES: u64 = 48 * 1024 * 1024;
-/// Maximum number of blanks for one element.
+/// Maximum number of spaces in one element.
 const MAX_BLANKS: usize = 100;
 
 pub(crate) fn read(
@@ -82,7 +82,7 @@ impl OdfReader<'_> {
             (self.objects, "embedded objects, such as charts, are not shown"),
             (
                 self.deletions,
-                "deleted places of tracked changes are left out: the text is as if all were accepted",
+                "deleted parts of tracked changes are left out, as if all changes were accepted",
             ),
         ] {
             if count > 0 {
@@ -145,7 +145,7 @@ impl OdfReader<'_> {
             "table" => self.table(element),
             "tracked-changes" => self.deletions += element.all("deletion").len(),
             "forms" | "sequence-decls" | "soft-page-break" | "variable-decls" => {}
-            // A frame has its content in several forms: the first textual one counts.
+            // A frame has its content in several forms, and the first textual one is used.
             "frame" => self.frame(element, depth),
             _ => self.blocks(element, depth),
         }

@@ -1,4 +1,4 @@
-//! LibreOffice spreadsheets, with a reader that does not expand cells that are repeated a million times.
+//! OpenDocument spreadsheets, with a reader that does not expand a cell that is repeated a million times.
 
 use crate::{
     DocumentLimits, Error,
@@ -105,7 +105,7 @@ fn put(grid: &mut Grid, row: usize, cells: &[(usize, usize, String)]) -> Result<
     Ok(())
 }
 
-/// Reads a row to its end: the position, the number of repetitions and the text of each value.
+/// Reads a row to its end. Returns the position, number of repetitions and text of each value.
 fn cells(reader: &mut Reader<&[u8]>) -> Result<Vec<(usize, usize, String)>, Error> {
     let (mut cells, mut column) = (Vec::new(), 0_usize);
     while let Some(event) = next(reader)? {
@@ -132,7 +132,7 @@ fn is_cell(tag: &BytesStart<'_>) -> bool {
     matches!(tag.local_name().as_ref(), "table-cell" | "covered-table-cell")
 }
 
-/// Reads a cell to its end: its paragraphs as displayed, without annotations.
+/// Reads a cell to its end. Returns its paragraphs as displayed, without annotations.
 fn read_cell(reader: &mut Reader<&[u8]>) -> Result<String, Error> {
     let (mut text, mut remark) = (String::new(), 0_usize);
     while let Some(event) = next(reader)? {

@@ -1,5 +1,5 @@
-//! Word and PowerPoint, both current and before 2007. Slides have markers and their notes. Elements that the library
-//! ignores are rewritten before it reads the document.
+//! Word and PowerPoint, in the current formats and in those before 2007. Each slide has a marker and its notes.
+//! Elements that the library would ignore are rewritten before it reads the document.
 
 mod diagram;
 mod math;
@@ -62,7 +62,7 @@ fn without_page_numbers(markdown: &str) -> String {
     markdown.lines().filter(|line| !is_number(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Whether a part has text visible to readers.
+/// Returns whether a part has text that readers see.
 fn is_story(name: &str) -> bool {
     let parts = ["document", "header", "footer", "footnotes", "endnotes"];
     let file = name.strip_prefix("word/").filter(|name| name.ends_with(".xml") && !name.contains('/'));
@@ -114,7 +114,7 @@ fn warn(draft: &mut DocumentDraft, inserts: &Inserts, package: &Package<'_>) {
     for (count, what) in [
         (
             inserts.deletions,
-            "deleted or moved places of tracked changes are left out: the text is as if all were accepted",
+            "deleted or moved parts of tracked changes are left out, as if all changes were accepted",
         ),
         (inserts.unread_diagrams, "diagrams could not be read"),
         (inserts.unread_symbols, "characters of symbol fonts are left out"),
@@ -146,7 +146,7 @@ fn embedded_files(package: &Package<'_>) -> Vec<String> {
 fn failed(error: &undoc::Error) -> Error {
     match error {
         undoc::Error::Encrypted => Error::Protected,
-        undoc::Error::UnsupportedFormat(what) => Error::Refused(format!("it is not read: {what}")),
+        undoc::Error::UnsupportedFormat(what) => Error::Refused(format!("it is not supported: {what}")),
         other => Error::Damaged(other.to_string()),
     }
 }

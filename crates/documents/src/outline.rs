@@ -10,15 +10,15 @@ const MAX_HEADING_CHARS: usize = 120;
 /// A heading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heading {
-    /// Its line, from 1.
+    /// Line of the heading, starting at 1.
     pub line: usize,
-    /// Its level, 1 to 6.
+    /// Level, from 1 to 6.
     pub level: u8,
-    /// Its text, without markup.
+    /// Text, without markup.
     pub text: String,
 }
 
-/// Returns the headings of a Markdown text, in order, at most a thousand.
+/// Returns the headings of a Markdown text in order, up to a thousand.
 #[must_use]
 pub fn outline(markdown: &str) -> Vec<Heading> {
     let mut fenced = false;

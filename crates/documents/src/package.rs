@@ -8,7 +8,7 @@ use std::{
 };
 use zip::{CompressionMethod, ZipArchive, ZipWriter, result::ZipError, write::SimpleFileOptions};
 
-/// Maximum size of a part that is read as text, in bytes: its tree takes many times as much memory.
+/// Maximum size of a part that is read as text, in bytes. Its tree takes many times as much memory.
 const MAX_PART_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Parts of an Office document.
@@ -17,7 +17,7 @@ pub(crate) struct Package<'a> {
     archive: Archive<'a>,
     /// Maximum size of a part, in bytes.
     limit: u64,
-    /// Names of larger parts.
+    /// Names of parts that are too large.
     too_large: RefCell<BTreeSet<String>>,
     /// New texts of parts, by name.
     changed: BTreeMap<String, String>,
@@ -34,7 +34,7 @@ impl<'a> Package<'a> {
         self.archive.names()
     }
 
-    /// Returns the text of a part. One that is too large is recorded.
+    /// Returns the text of a part. Records a part that is too large.
     pub(crate) fn text(&self, part: &str) -> Option<String> {
         match self.archive.read(part, self.limit) {
             Ok(bytes) => Some(text::decode(&bytes)),
@@ -52,11 +52,11 @@ impl<'a> Package<'a> {
         let parts: Vec<String> = self.too_large.borrow().iter().cloned().collect();
         if !parts.is_empty() {
             let parts = parts.join(", ");
-            draft.warn(format!("formulas, diagrams, comments and hidden places are missing where its parts are too large: {parts}"));
+            draft.warn(format!("formulas, diagrams, comments and hidden parts are missing in parts that are too large: {parts}"));
         }
     }
 
-    /// Returns the parts that a part refers to, by relationship id.
+    /// Returns the parts that a part refers to, by relationship ID.
     pub(crate) fn relationships(&self, part: &str) -> BTreeMap<String, Relationship> {
         let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
         let rels = self.text(format!("{folder}/_rels/{file}.rels").trim_start_matches('/'));
@@ -106,7 +106,7 @@ impl<'a> Package<'a> {
 /// Reference from one part to another.
 #[derive(Clone, Debug)]
 pub(crate) struct Relationship {
-    /// Last word of its type, for example `comments`.
+    /// Last segment of the relationship type, such as `comments`.
     pub(crate) kind: String,
     /// Name of the part.
     pub(crate) target: String,

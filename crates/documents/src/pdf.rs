@@ -4,15 +4,15 @@ use crate::{DocumentLimits, Error, draft::DocumentDraft};
 use std::borrow::Cow;
 use unpdf::{PageMarkerStyle, ParseOptions, RenderOptions, parse_bytes_with_options, render};
 
-/// Maximum depth of arrays and dictionaries, which the library reads recursively. The bytes of a picture contain random
-/// brackets, whose depth stays far below.
+/// Maximum depth of arrays and dictionaries, which the library reads recursively. Image data contains random brackets,
+/// but their depth stays far below this.
 const MAX_NESTING_DEPTH: i64 = 5_000;
 
 pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
     if seems_deep(bytes) {
         return Err(Error::TooLarge(format!("its objects are nested more than {MAX_NESTING_DEPTH} deep")));
     }
-    // Single-threaded: a child process has few threads, and several documents may be read concurrently.
+    // Single-threaded, because a child process can have few threads and several documents may be read concurrently.
     let how = ParseOptions::new().lenient().with_resources(false).sequential();
     let bytes = with_known_encodings(bytes);
     let pdf = parse_bytes_with_options(&bytes, how).map_err(|error| failed(&error))?;
@@ -32,7 +32,7 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
     Ok(draft)
 }
 
-/// Whether more brackets are open at once than any real file has. Compressed data is not examined.
+/// Returns whether more brackets are open at once than in any real file. Compressed data is not examined.
 fn seems_deep(bytes: &[u8]) -> bool {
     let mut depth = 0_i64;
     bytes.windows(3).any(|window| {
@@ -46,8 +46,8 @@ fn seems_deep(bytes: &[u8]) -> bool {
     })
 }
 
-/// Renames encodings of Chinese, Japanese and Korean fonts that the library lacks to larger ones that it has. A name is
-/// replaced in place. Fonts in compressed objects keep theirs.
+/// Replaces the encodings of Chinese, Japanese and Korean fonts that the library does not support with larger ones that
+/// it supports. Names are replaced in place. Fonts in compressed objects are not changed.
 fn with_known_encodings(bytes: &[u8]) -> Cow<'_, [u8]> {
     let key = b"/Encoding";
     let mut renamed: Option<Vec<u8>> = None;
@@ -75,7 +75,7 @@ fn with_known_encodings(bytes: &[u8]) -> Cow<'_, [u8]> {
     renamed.map_or(Cow::Borrowed(bytes), Cow::Owned)
 }
 
-/// Returns the replacement for an encoding that the library lacks, if it fits.
+/// Returns the replacement for an encoding that the library does not support, if it fits in place.
 fn known_encoding(name: &[u8], blanks: usize) -> Option<&'static [u8]> {
     let name = name.strip_prefix(b"/")?;
     let name = name.strip_suffix(b"-H").or_else(|| name.strip_suffix(b"-V"))?;

@@ -25,10 +25,10 @@ struct RtfGroup {
     destination: RtfDestination,
     /// Encoding of the font.
     encoding: &'static Encoding,
-    /// Number of characters after a `\u` that are for older readers.
+    /// Number of characters after a `\u` that are meant for older readers.
     fallback: usize,
     is_hidden: bool,
-    /// Whether it is a note with an open bracket.
+    /// Whether the group is a note with an open bracket.
     is_note: bool,
     is_cell: bool,
     level: Option<usize>,
@@ -44,11 +44,11 @@ struct RtfReader<'a> {
     fonts: HashMap<i32, &'static Encoding>,
     /// Font in the font table whose character set comes next.
     font: i32,
-    /// Bytes of text that were not decoded yet.
+    /// Bytes of text that have not been decoded yet.
     pending: Vec<u8>,
     /// First half of a surrogate pair.
     high: Option<u16>,
-    /// Number of remaining characters for older readers.
+    /// Number of remaining characters to skip, which are meant for older readers.
     skipped: usize,
     paragraph: String,
     /// Bullet or number of the current list item.
@@ -58,7 +58,7 @@ struct RtfReader<'a> {
     title: String,
     pictures: usize,
     margins: usize,
-    /// Hidden and deleted characters.
+    /// Number of hidden and deleted characters.
     hidden: usize,
 }
 
@@ -157,7 +157,8 @@ impl<'a> RtfReader<'a> {
         }
     }
 
-    /// Begins a list item. A bullet becomes a hyphen, because many are symbols of a font that only the author has.
+    /// Begins a list item. A bullet becomes a hyphen, because many bullets are symbols in a font that only the author
+    /// has.
     fn end_label(&mut self, is_hidden: bool) {
         let label = std::mem::take(&mut self.label);
         let label = label.trim();
@@ -169,7 +170,7 @@ impl<'a> RtfReader<'a> {
         }
     }
 
-    /// Takes a byte of text.
+    /// Adds a byte of text.
     fn byte(&mut self, byte: u8) {
         if self.skipped > 0 {
             self.skipped -= 1;
@@ -178,7 +179,7 @@ impl<'a> RtfReader<'a> {
         }
     }
 
-    /// Decodes the pending bytes. Characters of Asian encodings may have several.
+    /// Decodes the pending bytes. A character in an Asian encoding may consist of several bytes.
     fn flush(&mut self) {
         if self.pending.is_empty() {
             return;
@@ -200,7 +201,7 @@ impl<'a> RtfReader<'a> {
         }
     }
 
-    /// Reads a control word or symbol after its backslash and returns the rest.
+    /// Reads a control word or symbol after its backslash. Returns the remaining bytes.
     fn control<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let letters = bytes.iter().take(MAX_WORD).take_while(|byte| byte.is_ascii_alphabetic()).count();
         let (word, behind) = bytes.split_at(letters);
@@ -301,7 +302,7 @@ impl<'a> RtfReader<'a> {
     /// Begins a destination, unless it is inside an omitted one.
     fn enter(&mut self, found: RtfDestination, word: &str) {
         let outer = self.groups.last().map_or(RtfDestination::Text, |group| group.destination);
-        // Text of a box is in a group with an unknown mark.
+        // The text of a box is in a group with an unknown destination.
         let is_box = word == "shptxt" && outer != RtfDestination::Picture;
         if !is_box && !matches!(outer, RtfDestination::Text | RtfDestination::Footnote | RtfDestination::Info)
         {
@@ -439,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_read_in_the_encoding_of_file_and_font() {
+    fn text_is_decoded_with_the_encoding_of_the_file_or_font() {
         check("{\\rtf1\\ansi\\ansicpg1252 Pr\\'fcfung 3 \\'80\\par}", "Prüfung 3 €\n");
         check("{\\rtf1\\ansi\\ansicpg936 \\'d4\\'a4\\'cb\\'e3\\par}", "预算\n");
         check(
@@ -452,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_counted() {
+    fn omitted_parts_are_counted() {
         let document =
             read(b"{\\rtf1{\\header top}{\\pict\\pngblip 8950}{\\pict\\bin3 }}}}{\\v not {\\b this}}{\\deleted gone}}words\\par}")
                 .unwrap();
@@ -484,7 +485,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_rich_text_is_too_strange(parts in prop::collection::vec(prop_oneof![
+        fn arbitrary_rich_text_is_read(parts in prop::collection::vec(prop_oneof![
             5 => PIECE.prop_map(String::into_bytes),
             1 => prop::collection::vec(any::<u8>(), 0..5),
         ], 0..100)) {

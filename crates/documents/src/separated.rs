@@ -7,7 +7,7 @@ use crate::{
     text,
 };
 
-/// Number of lines that the separator is detected from.
+/// Maximum number of lines read to detect the separator.
 const SAMPLE: usize = 20;
 
 pub(crate) fn read(bytes: &[u8], between: u8, limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
@@ -29,7 +29,7 @@ pub(crate) fn read(bytes: &[u8], between: u8, limits: &DocumentLimits) -> Result
     Ok(draft)
 }
 
-/// Detects the separator of values. Semicolons are used in countries with decimal commas.
+/// Detects the separator of values. Countries with decimal commas use semicolons.
 fn separator(text: &str) -> u8 {
     let count = |what: char| text.lines().take(SAMPLE).map(|line| line.matches(what).count()).sum::<usize>();
     let (comma, semicolon, tab) = (count(','), count(';'), count('\t'));

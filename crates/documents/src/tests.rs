@@ -11,7 +11,7 @@ fn read(bytes: &[u8], name: &str) -> Result<Document, Error> {
     convert(bytes, name, &DocumentLimits::default())
 }
 
-/// Converts a document and checks all that came of it.
+/// Converts a document and checks the whole result.
 fn check(
     bytes: &[u8],
     name: &str,
@@ -137,21 +137,21 @@ fn web_pages_and_tables_of_text_are_read() {
 }
 
 #[test]
-fn what_is_no_document_is_told_from_what_is_not_read() {
+fn other_files_are_distinguished_from_unreadable_documents() {
     let refused = |text: &str| Error::Refused(text.to_owned());
     let drawing = odf("graphics", "", "");
     for (bytes, name, expect) in [
         (&b""[..], "", Error::Unknown),
         (b"words", "a", Error::Unknown),
-        (b"words", "a.docx", refused("its content is not that of a .docx file")),
-        (b"\x89PNG\r\n", "A.PDF", refused("its content is not that of a .pdf file")),
-        (b"", "a.pdf", refused("its content is not that of a .pdf file")),
+        (b"words", "a.docx", refused("its content does not match a .docx file")),
+        (b"\x89PNG\r\n", "A.PDF", refused("its content does not match a .pdf file")),
+        (b"", "a.pdf", refused("its content does not match a .pdf file")),
         (b"a\0b", "a.csv", Error::Unknown),
         (&zip(&[("a.txt", b"x")]), "a.docx", Error::Unknown),
-        (&drawing, "a", refused("this kind of OpenDocument is not read: save it as .odt, .odp or PDF")),
+        (&drawing, "a", refused("this kind of OpenDocument is not supported: save it as .odt, .odp or PDF")),
         (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1 no mail", "a.msg", Error::Unknown),
-        (b"no mail", "a.msg", refused("its content is not that of a .msg file")),
-        (b"hello", "a.eml", refused("its content is not that of a .eml file")),
+        (b"no mail", "a.msg", refused("its content does not match a .msg file")),
+        (b"hello", "a.eml", refused("its content does not match a .eml file")),
         (b"From: here\nto there", "a.txt", Error::Unknown),
         (&docx(""), "a", Error::Empty),
         (b",,\n,", "a.csv", Error::Empty),
@@ -165,21 +165,21 @@ fn what_is_no_document_is_told_from_what_is_not_read() {
 }
 
 #[test]
-fn what_is_too_long_is_cut_with_a_word() {
+fn long_documents_are_cut_with_a_note() {
     let body: String = (0..200).map(|n| paragraph(0, &format!("Paragraph {n}."))).collect();
     let limits = DocumentLimits { output: 1000, ..DocumentLimits::default() };
     let document = convert(&docx(&body), "x", &limits).unwrap();
     assert!(
-        document.markdown.ends_with("\n\n[… cut here: the document goes on …]\n"),
+        document.markdown.ends_with("\n\n[… cut here: the document continues …]\n"),
         "{}",
         document.markdown
     );
     assert!(document.markdown.len() < 1100 && document.markdown.contains("Paragraph 40."));
-    assert_eq!(document.warnings, ["only the first 1000 bytes of its text are here: it is longer"]);
+    assert_eq!(document.warnings, ["only the first 1000 bytes of its text are included: it is longer"]);
 }
 
 #[test]
-fn limits_hold() {
+fn limits_are_enforced() {
     let limits = |change: fn(&mut DocumentLimits)| {
         let mut limits = DocumentLimits::default();
         change(&mut limits);
@@ -188,7 +188,7 @@ fn limits_hold() {
     let big = |error: &Error| matches!(error, Error::TooLarge(_));
     let zeros = vec![b' '; 17 * 1024 * 1024];
     let bomb = zip(&[("word/document.xml", &zeros)]);
-    assert!(bomb.len() < 100_000, "it is a bomb");
+    assert!(bomb.len() < 100_000, "the archive is a bomb");
     let nested = format!("{}{}", "<w:sdt>".repeat(100_000), "</w:sdt>".repeat(100_000));
     let entities = b"<!DOCTYPE x [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;&a;\">]><x>&b;</x>";
     let declared = zip(&[("word/document.xml", entities)]);
@@ -206,7 +206,7 @@ fn limits_hold() {
 }
 
 #[test]
-fn sheets_that_claim_a_million_rows_are_read_as_far_as_they_have_cells() {
+fn sheets_claiming_a_million_rows_are_read_up_to_their_last_cell() {
     let rows =
         format!(r#"<row r="1">{}</row><row r="1048576">{}</row>"#, cell("A1", "a"), cell("XFD1048576", "z"));
     let document = read(&xlsx(&[("Wide", &rows)]), "x").unwrap();
@@ -220,7 +220,7 @@ fn sheets_that_claim_a_million_rows_are_read_as_far_as_they_have_cells() {
 }
 
 #[test]
-fn deep_pages_keep_their_words() {
+fn deep_pages_keep_their_text() {
     let deep = format!("<html>{}word{}", "<div>".repeat(2_000), "</div>".repeat(2_000));
     let document = read(deep.as_bytes(), "x").unwrap();
     assert_eq!(document.markdown, "word\n");
@@ -228,20 +228,20 @@ fn deep_pages_keep_their_words() {
 }
 
 #[test]
-fn what_is_nested_without_bottom_is_not_parsed() {
+fn endlessly_nested_documents_are_not_parsed() {
     let big = |bytes: &[u8]| assert!(matches!(read(bytes, "x"), Err(Error::TooLarge(_))));
     for tag in ["div", "ul><li", "blockquote", "table><tr><td", "svg", "x-y"] {
         big(format!("<html>{}", format!("<{tag}>").repeat(10_000)).as_bytes());
     }
     let arrays = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     big(&pdf(&["<< /Type /Catalog /Pages 2 0 R >>".to_owned(), arrays]));
-    // Nobody closes these, and nobody has to.
+    // These elements need no end tag.
     let flat = format!("<html>{}", "<li>a<p>b<br><font size=1>".repeat(2_000));
     assert!(read(flat.as_bytes(), "x").is_ok());
 }
 
 #[test]
-fn pages_that_lead_to_themselves_end() {
+fn cyclic_pages_terminate() {
     let object = |text: &str| text.to_owned();
     let own_child = pdf(&[
         object("<< /Type /Catalog /Pages 2 0 R >>"),
@@ -274,7 +274,7 @@ fn pages_that_lead_to_themselves_end() {
 }
 
 #[test]
-fn a_document_that_is_cut_or_garbled_gives_an_answer() {
+fn truncated_and_garbled_documents_give_a_result() {
     for (name, bytes) in ALL_KINDS.iter() {
         assert!(read(bytes, name).is_ok(), "{name}");
         for part in 0..16 {
@@ -288,7 +288,7 @@ fn a_document_that_is_cut_or_garbled_gives_an_answer() {
 }
 
 #[test]
-fn the_right_mark_before_garbage_gives_an_answer() {
+fn a_valid_signature_before_garbage_gives_a_result() {
     let garbage: Vec<u8> = (0..20_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     for mark in [&b"%PDF-1.7\n"[..], b"PK\x03\x04", b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", b"<html>", b"{\\rtf"]
     {
@@ -299,7 +299,7 @@ fn the_right_mark_before_garbage_gives_an_answer() {
     }
 }
 
-/// An answer is a text within its bounds, or an error with words.
+/// The result is a text within the limits, or an error with a message.
 fn said(what: &str, answer: Result<Document, Error>) {
     match answer {
         Ok(document) => assert!(document.markdown.len() < DocumentLimits::default().output + 100, "{what}"),
@@ -311,7 +311,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_change_of_any_document_gives_an_answer(
+    fn any_change_of_any_document_gives_a_result(
         which in 0_usize..14,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
     ) {

@@ -1,20 +1,20 @@
-//! Decodes bytes to text and encodes text, in common encodings. All readers detect encodings here.
+//! Decodes bytes and encodes text in common encodings. All readers use this detection.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, GB18030, GBK, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 
-/// Maximum size of the sample that an encoding is guessed from, in bytes.
+/// Maximum size of the sample used to guess an encoding, in bytes.
 const MAX_SAMPLE_BYTES: usize = 256 * 1024;
-/// Size of the head that may declare an encoding, in bytes.
+/// Length of the beginning that may declare an encoding, in bytes.
 const DECLARATION_BYTES: usize = 2048;
-/// Minimum number of valid multi-byte UTF-8 sequences per broken one. A file with fewer has another encoding.
+/// Minimum number of valid multi-byte UTF-8 sequences per invalid one. A file with fewer has another encoding.
 const VALID_PER_BROKEN: usize = 2;
 const UTF8_BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// A text file in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextFile {
-    /// Bytes of the file; `None` if they equal those of the text.
+    /// Bytes of the file; `None` if they equal the text's.
     bytes: Option<Vec<u8>>,
     /// Text without the byte order mark. Invalid sequences are U+FFFD.
     pub text: String,
@@ -32,10 +32,10 @@ pub struct TextEncoding {
 /// Reason why a file is not text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotText {
-    /// It contains bytes that text does not have.
+    /// The file contains bytes that text does not have.
     #[error("it is binary")]
     Binary,
-    /// Its encoding is not supported.
+    /// The file's encoding is not supported.
     #[error("it is in UTF-32: convert it with `iconv -f UTF-32 -t UTF-8`")]
     Utf32,
 }
@@ -45,7 +45,7 @@ pub enum NotText {
 pub enum EncodeError {
     /// The encoding does not have this character.
     #[error(
-        "its encoding, {encoding}, cannot hold {character:?}: leave the character out, or convert the file to UTF-8 first"
+        "its encoding, {encoding}, cannot represent {character:?}: omit the character, or convert the file to UTF-8 first"
     )]
     Character {
         /// The character.
@@ -55,16 +55,17 @@ pub enum EncodeError {
     },
     /// Bytes of the changed lines would not be preserved.
     #[error(
-        "the lines to change hold bytes that are not valid {0}, which would be lost: change the file with bash, or convert it first"
+        "the lines to change contain bytes that are not valid {0} and would be lost: change the file with bash, or convert it first"
     )]
     Bytes(&'static str),
 }
 
 impl TextFile {
-    /// Decodes a text: by its byte order mark, as UTF-8 if valid, by its declaration, or by detection.
+    /// Decodes a file according to its byte order mark, as UTF-8 if it is valid, according to its declaration, or by
+    /// guessing.
     ///
     /// # Errors
-    /// When it is not text.
+    /// When the file is not text.
     pub fn read(bytes: Vec<u8>) -> Result<Self, NotText> {
         let encoding = detect(&bytes)?;
         if encoding.is_utf8() && !encoding.bom {
@@ -86,14 +87,13 @@ impl TextFile {
         self.bytes.as_deref().unwrap_or(self.text.as_bytes())
     }
 
-    /// Whether the file has bytes that are invalid in its encoding, which are U+FFFD in the text.
+    /// Returns whether the file has bytes that are invalid in its encoding, which are U+FFFD in the text.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.bytes.as_deref().is_some_and(|bytes| !reads(self.encoding.encoding, bytes))
     }
 
-    /// Returns the bytes of the file with another text, in the same encoding. Lines before and after the change keep
-    /// their bytes.
+    /// Returns the bytes for a new text in the file's encoding. Lines before and after the change keep their bytes.
     ///
     /// # Errors
     /// When the encoding cannot hold the text, or the changed lines would lose bytes.
@@ -107,7 +107,7 @@ impl TextFile {
         let (_, old_text, _) = split_lines(self.text.as_bytes(), kept);
         let (_, new_text, _) = split_lines(text.as_bytes(), kept);
         let bom = self.encoding.bom && head.is_empty();
-        // Both are cut at line feeds only, so they are valid.
+        // Both are cut only at line feeds, so they are valid UTF-8.
         let (old_text, new_text) = (String::from_utf8_lossy(old_text), String::from_utf8_lossy(new_text));
         if self.encoding.encode(&old_text, bom).as_deref() != Ok(old) {
             return Err(EncodeError::Bytes(self.encoding.name()));
@@ -128,7 +128,7 @@ fn common_lines(old: &str, new: &str) -> (usize, usize) {
     (line_feeds(head), line_feeds(old.split_at(old.len() - after).1))
 }
 
-/// Splits text after its first line feeds, and after the line feed before its last ones.
+/// Splits text after its line feed number `before`, and after its line feed number `after` from the end.
 fn split_lines(bytes: &[u8], (before, after): (usize, usize)) -> (&[u8], &[u8], &[u8]) {
     let nth = |count: usize| bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(count);
     let nth_back =
@@ -147,13 +147,13 @@ impl TextEncoding {
         self.encoding.name()
     }
 
-    /// Whether it is UTF-8, with or without a byte order mark.
+    /// Returns whether the encoding is UTF-8, with or without a byte order mark.
     #[must_use]
     pub fn is_utf8(self) -> bool {
         self.encoding == UTF_8
     }
 
-    /// Returns the encoded bytes of a text that is appended to a file.
+    /// Encodes text that is appended to a file.
     ///
     /// # Errors
     /// When the encoding cannot hold the text.
@@ -192,7 +192,7 @@ impl TextEncoding {
         Ok(bytes.into_owned())
     }
 
-    /// Whether a byte 0x0A is always a line feed, so that lines can be decoded separately.
+    /// Returns whether a byte 0x0A is always a line feed, so that lines can be decoded separately.
     fn keeps_line_feeds(self) -> bool {
         ![UTF_16LE, UTF_16BE, ISO_2022_JP].contains(&self.encoding)
     }
@@ -237,7 +237,7 @@ fn detect(bytes: &[u8]) -> Result<TextEncoding, NotText> {
     }
     let encoding =
         declared(bytes).filter(|encoding| reads(encoding, bytes)).unwrap_or_else(|| guessed(bytes));
-    // Programs that only support GBK cannot read the additions of GB18030.
+    // Programs that support only GBK cannot read GB18030's additional characters.
     plain(if encoding == GBK && !comes_back(GBK, bytes) { GB18030 } else { encoding })
 }
 
@@ -245,7 +245,7 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-/// Whether all sequences of a text are valid in an encoding.
+/// Returns whether all sequences of a text are valid in an encoding.
 fn reads(encoding: &'static Encoding, bytes: &[u8]) -> bool {
     encoding.decode_without_bom_handling_and_without_replacement(bytes).is_some()
 }
@@ -255,13 +255,13 @@ fn comes_back(encoding: &'static Encoding, bytes: &[u8]) -> bool {
     text.is_some_and(|text| *encoding.encode(&text).0 == *bytes)
 }
 
-/// Whether bytes contain control characters that no text file has.
+/// Returns whether bytes contain too many control characters for a text file.
 fn is_binary(bytes: &[u8]) -> bool {
     let control = |byte: &&u8| matches!(**byte, 0x01..=0x06 | 0x0E..=0x1A | 0x1C..=0x1F | 0x7F);
     bytes.iter().filter(control).count().saturating_mul(100) > bytes.len()
 }
 
-/// Whether a text is UTF-8 with a few invalid sequences.
+/// Returns whether a text is UTF-8 with a few invalid sequences.
 fn is_mostly_utf8(bytes: &[u8]) -> bool {
     let (mut valid, mut broken) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -279,7 +279,7 @@ pub(crate) fn utf16(bytes: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// Whether a text consists of characters of living scripts, including some of ASCII.
+/// Returns whether a text consists of characters from living scripts and includes ASCII characters.
 fn is_prose(text: &str) -> bool {
     let usual = |c: char| {
         matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{A0}'..='\u{24F}' | '\u{370}'..='\u{5FF}'

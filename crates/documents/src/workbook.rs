@@ -1,4 +1,4 @@
-//! Excel workbooks, sheet by sheet, each with a marker.
+//! Excel workbooks, converted sheet by sheet, each with a marker.
 
 mod extras;
 mod formats;
@@ -14,7 +14,7 @@ use extras::SheetExtras;
 use formats::Formats;
 use std::{collections::BTreeMap, io::Cursor};
 
-/// Minimum room of each sheet, in bytes, however many there are.
+/// Minimum room for each sheet, in bytes, regardless of the number of sheets.
 const LEAST: usize = 16 * 1024;
 /// Largest whole number that a cell holds exactly.
 const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
@@ -71,11 +71,10 @@ pub(crate) fn read(
     }
 }
 
-/// Warns that numbers lack their formats, which the library does not read in old workbooks.
+/// Warns that numbers lack their formats, which the library does not read in binary and old workbooks.
 fn unformatted(mut draft: DocumentDraft) -> DocumentDraft {
-    draft.warn(
-        "numbers are shown without their formats: 7% is 0.07 here, and money has no currency".to_owned(),
-    );
+    draft
+        .warn("numbers are shown without their formats: 7% is 0.07, and amounts have no currency".to_owned());
     draft
 }
 
@@ -105,7 +104,7 @@ fn sheets(
         }
         match read {
             Err(Error::Protected) => return Err(Error::Protected),
-            Err(error) => draft.warn(format!("the sheet {} could not be read whole: {error}", sheet.name)),
+            Err(error) => draft.warn(format!("the sheet {} could not be read completely: {error}", sheet.name)),
             Ok(0) => {}
             Ok(count) => draft.warn(format!(
                 "{count} formulas of the sheet {} have no value in the file: the formulas themselves are shown",
@@ -116,7 +115,7 @@ fn sheets(
     Ok(draft)
 }
 
-/// Returns the room for a sheet that leaves some for the ones after it.
+/// Returns the room for a sheet, which leaves some for the sheets after it.
 pub(crate) fn share(draft: &DocumentDraft, left: usize) -> usize {
     (draft.room() / left.max(1)).max(LEAST).min(draft.room())
 }
@@ -168,7 +167,7 @@ fn fill_formatted(book: &mut Xlsx<Cursor<&[u8]>>, name: &str, grid: &mut Grid) -
     Ok(any_empty)
 }
 
-/// Puts formulas without a value into a grid: programs that do not compute write these. Returns their number.
+/// Puts formulas without a value, which programs that do not compute values write, into a grid. Returns their number.
 fn fill_formulas(book: &mut Xlsx<Cursor<&[u8]>>, name: &str, grid: &mut Grid) -> Result<usize, Error> {
     let mut cells = book.worksheet_cells_reader(name).map_err(failed)?;
     let mut count = 0;
@@ -197,7 +196,7 @@ fn cell_text(value: &Data) -> String {
     }
 }
 
-/// Returns a number with the fifteen digits that spreadsheets display; a whole number with all its digits.
+/// Formats a number with the fifteen digits that spreadsheets display, or a whole number with all digits.
 fn decimal(number: f64) -> String {
     if number.fract() == 0.0 && number.abs() < MAX_EXACT_INTEGER {
         return number.to_string();
@@ -206,7 +205,7 @@ fn decimal(number: f64) -> String {
     if rounded.abs() >= 1e15 { format!("{rounded:e}") } else { rounded.to_string() }
 }
 
-/// Returns a date, a time or both, depending on which are set; a duration in hours.
+/// Formats a date, a time or both, depending on which parts are set, or a duration in hours.
 fn date(when: &ExcelDateTime) -> String {
     let (year, month, day, hour, minute, second, milli) = when.to_ymd_hms_milli();
     if when.is_duration() {
@@ -243,7 +242,7 @@ mod tests {
     use calamine::ExcelDateTimeType;
 
     #[test]
-    fn values_read_as_spreadsheets_show_them() {
+    fn values_are_formatted_as_spreadsheets_show_them() {
         let when =
             |serial: f64| Data::DateTime(ExcelDateTime::new(serial, ExcelDateTimeType::DateTime, false));
         let lasting = Data::DateTime(ExcelDateTime::new(1.5, ExcelDateTimeType::TimeDelta, false));

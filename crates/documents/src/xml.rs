@@ -1,4 +1,4 @@
-//! Small parts of XML as trees. Names are without namespaces.
+//! Small XML documents as trees. Names have no namespaces.
 
 use quick_xml::{
     Reader, XmlVersion,
@@ -53,7 +53,7 @@ impl Element {
         self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the values of all attributes with a name, whatever their namespaces.
+    /// Returns the values of all attributes with a name, in any namespace.
     pub(crate) fn attributes_named(&self, name: &str) -> impl Iterator<Item = &str> {
         self.attributes.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -70,7 +70,7 @@ impl Element {
         self.elements().find(|child| child.name == name)
     }
 
-    /// Returns all elements with a name below this one, in order, without ones nested in each other.
+    /// Returns all elements with a name below this one, in order, excluding ones nested in another match.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> Vec<&'a Self> {
         let mut found = Vec::new();
         for child in self.elements() {
@@ -113,7 +113,7 @@ impl Element {
     }
 }
 
-/// Reads the content of an element up to its end. Elements below [`MAX_DEPTH`] are omitted.
+/// Reads the content of an element up to its end. Elements deeper than [`MAX_DEPTH`] are omitted.
 fn children(reader: &mut Reader<&[u8]>, depth: usize) -> Vec<XmlNode> {
     let mut children = Vec::new();
     loop {
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trees_end_at_a_depth_and_at_damage() {
+    fn trees_end_at_the_maximum_depth_and_at_damage() {
         let deep = format!("{}<t>x</t>{}<t>after</t>", "<a>".repeat(100_000), "</a>".repeat(100_000));
         assert_eq!(Element::parse(&deep).joined_text(), "after");
         for (xml, expect) in [

@@ -1,10 +1,14 @@
-//! Routes of administrators, and the list of channels.
+//! Routes for administrators, and the list of channels.
 
-pub mod audit;
+mod audit;
 mod channels;
-pub mod storage;
-pub mod usage;
+mod storage;
+pub(crate) mod usage;
 mod users;
+
+pub use audit::AUDIT_ENTRIES;
+pub use storage::{LISTED_THREADS, MAX_LISTED_THREADS, log_pruned};
+pub use usage::DAYS;
 
 use crate::{
     GatewayState, agent, auth,
@@ -15,7 +19,7 @@ use crate::{
 };
 use axum::middleware;
 
-/// Returns the routes of administrators, with the whole address.
+/// Returns the routes for administrators, with full paths.
 pub(crate) fn routes(gateway: &GatewayState) -> Routes {
     Routes::new("administration")
             .at("/api/audit", get(audit::list, about("Lists the agents' actions and the decisions on them.").gives("{deeds: [object]}")))
@@ -23,11 +27,11 @@ pub(crate) fn routes(gateway: &GatewayState) -> Routes {
                 "/api/usage",
                 get(
                     usage::list,
-                    about("Lists what everybody spent on models.")
+                    about("Lists the spending of all users on models.")
                         .gives("{days: integer, people: [object], rooms: [object], accounts: [object], models: [object], budgets: [object]}"),
                 ),
             )
-            .at("/api/storage", get(storage::show, about("Lists the stored data of each account.").gives("{retention: object, accounts: [object]}")))
+            .at("/api/storage", get(storage::show, about("Lists the stored data of each bot.").gives("{retention: object, accounts: [object]}")))
             .at(
                 "/api/storage/prune",
                 post(
@@ -36,30 +40,30 @@ pub(crate) fn routes(gateway: &GatewayState) -> Routes {
                         .gives("{threads: integer, threads_without_files: integer, bytes: integer, audit_rows: integer}"),
                 ),
             )
-            .at("/api/users", get(users::list, about("Lists everybody of whom something is stored.").gives("{users: [object]}")))
+            .at("/api/users", get(users::list, about("Lists all users with stored data.").gives("{users: [object]}")))
             .at(
                 "/api/users/{user}",
                 delete(
                     users::forget,
-                    about("Deletes everything of one person.")
+                    about("Deletes all data of a user.")
                         .gives("{threads: integer, room_messages: integer, room_facts: integer, rooms: any, left: any}")
                         .fails(&[409]),
                 ),
             )
             .at(
                 "/api/users/{user}/export",
-                get(users::export, about("Returns everything of one person as an archive.").sends(200, "application/zip")),
+                get(users::export, about("Returns all data of a user as an archive.").sends(200, "application/zip")),
             )
-            .at("/api/threads", get(storage::threads, about("Lists the threads of an account, or of all.").gives("{threads: [object]}").fails(&[422])))
+            .at("/api/threads", get(storage::threads, about("Lists the threads of a bot, or of all bots.").gives("{threads: [object]}").fails(&[422])))
             .at(
                 "/api/storage/threads/{thread}",
-                delete(storage::delete, about("Deletes anybody's thread.").fails(&[409, 422])),
+                delete(storage::delete, about("Deletes a thread of any user.").fails(&[409, 422])),
             )
             .at(
                 "/api/threads/{thread}/tasks",
                 get(
                     tasks::list,
-                    about("Lists what the sub-agents of a thread did.")
+                    about("Lists the steps of a thread's sub-agents.")
                         .gives("{events: [object], next: integer|null}")
                         .fails(&[422]),
                 ),
@@ -72,18 +76,15 @@ pub(crate) fn routes(gateway: &GatewayState) -> Routes {
 
 fn channel_routes() -> Routes {
     Routes::new("channels")
-        .at(
-            "/api/channels/{name}/restart",
-            post(channels::restart, about("Reconnects an account.").fails(&[422])),
-        )
-        .at("/api/channels/{name}/people", get(pairing::list, "Lists the people admitted by a code."))
+        .at("/api/channels/{name}/restart", post(channels::restart, about("Reconnects a bot.").fails(&[422])))
+        .at("/api/channels/{name}/people", get(pairing::list, "Lists the users who paired with a code."))
         .at(
             "/api/channels/{name}/people/{person}",
-            delete(pairing::forget, "Removes a person admitted by a code."),
+            delete(pairing::forget, "Removes a user who paired with a code."),
         )
 }
 
-/// Returns the routes that list the channels, with the whole address.
+/// Returns the routes that list the channels, with full paths.
 pub(crate) fn channel_list_routes() -> Routes {
     let channels = || {
         let state = "{service_running: boolean, channels: object}";

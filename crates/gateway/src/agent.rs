@@ -17,7 +17,7 @@ use crate::{
 };
 use axum::middleware;
 
-/// Returns the routes that answer below two prefixes.
+/// Returns the routes that are served under two prefixes.
 pub(crate) fn routes() -> Routes {
     model_routes().merge(assistant_routes()).merge(skill_routes()).merge(mcp_routes())
 }
@@ -26,10 +26,10 @@ fn model_routes() -> Routes {
     Routes::new("models")
         .at("/models", get(models::list, "Lists the models."))
         .at("/models/{name}", get(models::show, "Shows a model."))
-        .at("/features", get(models::features, "Tells which parts are switched on."))
-        .at("/suggestions/config", get(assist::config, "Tells whether questions are suggested."))
-        .at("/threads/{thread}/suggestions", post(assist::suggest, "Suggests questions that may follow."))
-        .at("/input-polish", post(assist::polish, about("Words a text anew.").fails(&[404])))
+        .at("/features", get(models::features, "Returns the enabled features."))
+        .at("/suggestions/config", get(assist::config, "Returns whether follow-up questions are suggested."))
+        .at("/threads/{thread}/suggestions", post(assist::suggest, "Suggests follow-up questions."))
+        .at("/input-polish", post(assist::polish, about("Rewords a text.").fails(&[404])))
 }
 
 fn assistant_routes() -> Routes {
@@ -39,22 +39,30 @@ fn assistant_routes() -> Routes {
         .at(
             "/assistants/{assistant}",
             get(assistants::show, "Shows an assistant.")
-                .patch(assistants::fixed, about("Is not offered: assistants are the agents.").fails(&[404]))
-                .delete(assistants::fixed, about("Is not offered: assistants are the agents.").fails(&[404])),
+                .patch(assistants::fixed, about("Not supported: assistants are agents.").fails(&[404]))
+                .delete(assistants::fixed, about("Not supported: assistants are agents.").fails(&[404])),
+        )
+        .at(
+            "/assistants/{assistant}/versions",
+            post(assistants::versions, "Lists the only version of an assistant."),
+        )
+        .at(
+            "/assistants/{assistant}/latest",
+            post(assistants::set_latest, "Confirms the only version of an assistant."),
         )
         .at("/assistants/{assistant}/graph", get(assistants::graph, "Shows an empty graph of an assistant."))
         .at(
             "/assistants/{assistant}/subgraphs",
             get(
                 assistants::subgraphs,
-                about("Shows the subgraphs of an assistant, which has none.").gives("object"),
+                about("Shows the subgraphs of an assistant; there are none.").gives("object"),
             ),
         )
         .at(
             "/assistants/{assistant}/subgraphs/{namespace}",
             get(
                 assistants::subgraph,
-                about("Shows a subgraph of an assistant, which has none.").gives("object"),
+                about("Shows a subgraph of an assistant; there are none.").gives("object"),
             ),
         )
         .at(
@@ -70,11 +78,11 @@ fn skill_routes() -> Routes {
             "/skills/{name}",
             put(skills::switch, "Switches a skill on or off.").get(skills::show, "Shows a skill."),
         )
-        .at("/skills/reload", post(skills::reload, "Reads the skills anew."))
+        .at("/skills/reload", post(skills::reload, "Reloads the skills."))
         .at(
             "/skills/custom/{name}",
             get(skills::show_custom, "Shows a skill with its text.")
-                .put(skills::write_custom, about("Writes a skill's text anew.").fails(&[409]))
+                .put(skills::write_custom, about("Replaces a skill's text.").fails(&[409]))
                 .delete(skills::remove_custom, about("Deletes a skill.").fails(&[409])),
         )
 }
@@ -88,15 +96,20 @@ fn mcp_routes() -> Routes {
                 .put(mcp::replace, about("Replaces the MCP servers.").fails(&[409]))
                 .patch(mcp::switch, about("Switches an MCP server on or off.").fails(&[404, 409])),
         )
-        .at("/mcp/cache/reset", post(mcp::reset, "Connects all MCP servers anew."))
+        .at("/mcp/cache/reset", post(mcp::reset, "Reconnects all MCP servers."))
+        .at("/mcp/servers", get(mcp::report, "Reports the state of each MCP server."))
+        .at(
+            "/mcp/test",
+            post(mcp::test, about("Connects to MCP servers and lists their tools.").fails(&[404, 409])),
+        )
 }
 
-/// Returns the route that lists the skills, with the whole address.
+/// Returns the route that lists the skills, with its full path.
 pub(crate) fn skill_list_routes() -> Routes {
     Routes::new("skills").at("/api/skills", get(skills::list, "Lists the skills."))
 }
 
-/// Returns the routes of skills for administrators, with the whole address.
+/// Returns the skill routes of administrators, with full paths.
 pub(crate) fn operator_routes() -> Routes {
     Routes::new("skills")
         .at(
@@ -107,15 +120,15 @@ pub(crate) fn operator_routes() -> Routes {
         .at("/api/skills/custom/{name}/history", get(skills::history, "Lists the changes of a skill."))
         .at(
             "/api/skills/custom/{name}/rollback",
-            post(skills::rollback, about("Brings a skill back as it was before a change.").fails(&[409])),
+            post(skills::rollback, about("Restores a skill to its state before a change.").fails(&[409])),
         )
 }
 
-/// Returns the routes of custom agents, which an operator may switch on, with the whole address.
+/// Returns the routes of custom agents, which the operator can enable, with full paths.
 pub(crate) fn agent_routes(gateway: &GatewayState) -> Routes {
     let owner = middleware::from_fn_with_state(gateway.clone(), admit::owner);
     let writing = Routes::new("agents")
-        .at("/api/agents", post(agents::create, about("Makes an agent.").fails(&[409])))
+        .at("/api/agents", post(agents::create, about("Creates an agent.").fails(&[409])))
         .at(
             "/api/agents/{name}",
             put(agents::update, "Changes an agent.")
@@ -126,7 +139,7 @@ pub(crate) fn agent_routes(gateway: &GatewayState) -> Routes {
         .at("/api/agents", get(agents::list, "Lists the custom agents."))
         .at(
             "/api/agents/check",
-            get(agents::check, about("Tells whether a name is available.").fails(&[409, 422])),
+            get(agents::check, about("Returns whether a name is available.").fails(&[409, 422])),
         )
         .at("/api/agents/{name}", get(agents::show, about("Shows an agent.").fails(&[422])))
         .merge(writing)

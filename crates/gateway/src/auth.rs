@@ -1,7 +1,7 @@
-//! Sign-in, as DeerFlow's web frontend knows it: sessions in cookies, accounts with passwords, tokens for programs.
+//! Sign-in as DeerFlow's web frontend knows it: sessions in cookies, accounts with passwords, tokens for programs.
 //!
-//! `identify.rs` identifies the caller of a request; everything else is the routes under `/api/v1/auth`, and those by
-//! which an administrator looks after accounts.
+//! `identify.rs` identifies the caller of a request. The folder also contains the routes under `/api/v1/auth`, and
+//! those that let administrators manage accounts.
 
 mod accounts;
 pub(super) mod admit;
@@ -35,10 +35,10 @@ use crate::{
 };
 use axum::{http::Method, middleware};
 
-/// Shape of a list of tokens.
+/// Shape of the token list.
 const TOKENS: &str = "{tokens: [Token]}";
 
-/// Returns the scopes that a program's token needs for a route, whatever its query asks for besides.
+/// Returns the scopes that a program's token needs for a route, without those that its query may add.
 pub(super) fn scopes(method: &Method, path: &str) -> &'static [&'static str] {
     match scopes::needed(method, path, None) {
         scopes::ScopeNeed::Scopes(scopes) => scopes,
@@ -46,25 +46,25 @@ pub(super) fn scopes(method: &Method, path: &str) -> &'static [&'static str] {
     }
 }
 
-/// Routes that ask for no proof, or bring it.
+/// Returns the routes that need no proof or check it themselves.
 pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
     let asked = Routes::new("sign-in")
         .at(
             "/api/v1/auth/setup-status",
-            get(status::setup, "Tells whether the first administrator is to be made."),
+            get(status::setup, "Returns whether the first administrator must be created."),
         )
         .at("/api/v1/auth/providers", get(oidc::list, "Lists providers of sign-in."))
         .at(
             "/api/v1/auth/oauth/{provider}",
-            get(oidc::begin, about("Begins a sign-in by a provider.").gives_nothing(302).fails(&[404])),
+            get(oidc::begin, about("Starts a sign-in by a provider.").gives_nothing(302).fails(&[404])),
         )
         .at(
             "/api/v1/auth/callback/{provider}",
-            get(oidc::finish, about("Ends a sign-in by a provider.").gives_nothing(302).fails(&[404])),
+            get(oidc::finish, about("Completes a sign-in by a provider.").gives_nothing(302).fails(&[404])),
         )
         .at(
             "/auth/callback",
-            get(oidc::landed, about("Leads on after a sign-in by a provider.").gives_nothing(303)),
+            get(oidc::landed, about("Redirects after a sign-in by a provider.").gives_nothing(303)),
         )
         .at("/login", get(page::page, about("Serves the page.").sends(200, "text/html").gives_nothing(304)))
         .behind(middleware::from_fn_with_state(gateway.clone(), guard::same_site));
@@ -77,14 +77,14 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
             "/api/v1/auth/register",
             post(
                 login::register,
-                about("Makes an account for the caller.").gives_with(201, "Account").fails(&[400, 429]),
+                about("Creates an account for the caller.").gives_with(201, "Account").fails(&[400, 429]),
             ),
         )
         .at(
             "/api/v1/auth/initialize",
             post(
                 login::initialize,
-                about("Makes the first administrator.")
+                about("Creates the first administrator.")
                     .gives_with(201, "Account")
                     .fails(&[400, 401, 409, 429]),
             ),
@@ -101,15 +101,15 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
         .merge(asked)
 }
 
-/// Routes of users who are signed in.
+/// Returns the routes of signed-in users.
 pub(super) fn own_routes() -> Routes {
     let tokens = || {
-        get(tokens::own, about("Lists the caller's tokens for programs.").gives(TOKENS)).post(
+        get(tokens::own, about("Lists the caller's API tokens.").gives(TOKENS)).post(
             tokens::add_own,
-            about("Makes a token for a program, which is shown once.").gives_with(201, "Token"),
+            about("Creates an API token, which is shown once.").gives_with(201, "Token"),
         )
     };
-    let token = || delete(tokens::revoke_own, "Revokes a token of the caller's.");
+    let token = || delete(tokens::revoke_own, "Revokes one of the caller's API tokens.");
     Routes::new("sign-in")
         .at("/api/v1/auth/me", get(status::me, about("Shows the caller's account.").gives("Account")))
         .at(
@@ -122,36 +122,36 @@ pub(super) fn own_routes() -> Routes {
         .at("/api/v1/auth/pats/{id}", token())
 }
 
-/// Routes of administrators.
+/// Returns the routes of administrators.
 pub(super) fn operator_routes() -> Routes {
     Routes::new("accounts")
         .at(
             "/api/accounts",
             get(accounts::list, about("Lists the accounts.").gives("{accounts: [Account]}"))
-                .post(accounts::add, about("Makes an account.").gives_with(201, "Account").fails(&[409])),
+                .post(accounts::add, about("Creates an account.").gives_with(201, "Account").fails(&[409])),
         )
         .at("/api/accounts/{who}", delete(accounts::remove, about("Removes an account.").gives("Account")))
         .at(
             "/api/accounts/{who}/password",
             put(
                 accounts::set_password,
-                about("Sets a password and ends the account's sessions.").gives("Account"),
+                about("Sets the password of an account and ends its sessions.").gives("Account"),
             ),
         )
         .at(
             "/api/accounts/{who}/adopt",
             post(
                 accounts::adopt,
-                about("Gives an account the threads and the memory that were there without one.")
+                about("Transfers the threads and the memory from before sign-in to an account.")
                     .gives("Account"),
             ),
         )
         .at(
             "/api/tokens",
-            get(tokens::all, about("Lists everybody's tokens for programs.").gives(TOKENS)).post(
+            get(tokens::all, about("Lists the API tokens of all users.").gives(TOKENS)).post(
                 tokens::add,
-                about("Makes a token for a user's program.").gives_with(201, "Token").fails(&[404]),
+                about("Creates an API token for a user.").gives_with(201, "Token").fails(&[404]),
             ),
         )
-        .at("/api/tokens/{id}", delete(tokens::revoke, "Revokes anybody's token."))
+        .at("/api/tokens/{id}", delete(tokens::revoke, "Revokes an API token of any user."))
 }

@@ -15,8 +15,8 @@ macro_rules! page_files {
 pub(crate) const PAGE_FILES: &[(&str, &str)] = page_files![
     "base.css" "layout.css" "talk.css" "dialogs.css" "deer.svg"
     "main.js" "account.js" "api.js" "approval.js" "changes.js" "commands.js" "composer.js" "conversation.js" "dialogs.js"
-    "dom.js" "draw.js" "files.js" "help.js" "inline.js" "markdown.js" "markup.js" "notices.js" "sidebar.js" "signin.js" "step.js"
-    "stream.js" "theme.js" "thread.js" "transcript.js" "turn.js" "words.js" "zh-hans.js"
+    "dom.js" "draw.js" "files.js" "form.js" "help.js" "inline.js" "markdown.js" "markup.js" "notices.js" "schedules.js"
+    "sidebar.js" "signin.js" "step.js" "stream.js" "theme.js" "thread.js" "times.js" "transcript.js" "turn.js" "words.js" "zh-hans.js"
 ];
 
 /// The documents of sandboxed frames and their scripts. Each frame has an origin of its own.

@@ -1,4 +1,5 @@
-//! Parts that all routes share: bodies, queries, errors, limits and connections; and routes about the server itself.
+//! Code that all routes share: bodies, queries, errors, limits and connections. Also contains the routes about the
+//! server itself.
 
 mod answers;
 pub(crate) mod body_limit;
@@ -29,7 +30,7 @@ pub(crate) use {
 use crate::openapi::{Routes, about, get, post};
 use unsupported::Part;
 
-/// Facts of readiness.
+/// Fields of the readiness report.
 const READY: &str = "{ready: boolean, store: boolean, inbox_has_room: boolean, full: [string], model: boolean, draining: boolean, away: [string], channels: object}";
 
 /// Returns LangGraph's routes about the server itself.
@@ -39,7 +40,7 @@ pub(crate) fn server_routes() -> Routes {
         .at("/info", get(health::info, "Returns the version and the optional parts of LangGraph's API."))
 }
 
-/// Returns the routes by which probes look at the process, with the whole address.
+/// Returns the routes for health probes, with full paths.
 pub(crate) fn probe_routes() -> Routes {
     Routes::new("daemon").at("/health", get(health::health, "Reports that the process is alive.")).at(
         "/ready",
@@ -47,7 +48,7 @@ pub(crate) fn probe_routes() -> Routes {
     )
 }
 
-/// Returns the routes of requests with a proof of their own, a secret or a signature, which may use any name of this
+/// Returns the routes of requests that prove themselves by a secret or a signature. They may use any host name of this
 /// machine.
 pub(crate) fn proved_routes() -> Routes {
     Routes::new("daemon")
@@ -67,14 +68,11 @@ pub(crate) fn proved_routes() -> Routes {
         )
 }
 
-/// Returns the routes of parts that pudu does not have, which say so.
+/// Returns routes for unsupported parts, which answer with the reason.
 pub(crate) fn unsupported_routes() -> Routes {
     Routes::new("")
         .missing("/integrations/lark/{*rest}", Part::Lark)
         .missing("/webhooks/github", Part::GithubEvents)
-        .missing("/scheduled-tasks", Part::Schedules)
-        .missing("/scheduled-tasks/{*rest}", Part::Schedules)
-        .missing("/threads/{thread}/scheduled-tasks", Part::Schedules)
         .missing("/threads/{thread}/mcp-tasks", Part::McpTasks)
         .missing("/threads/{thread}/mcp-tasks/{*rest}", Part::McpTasks)
         .missing("/threads/{thread}/browser/{*rest}", Part::Browser)
@@ -85,12 +83,8 @@ pub(crate) fn unsupported_routes() -> Routes {
         .missing("/store/{*rest}", Part::Store)
         .missing("/channels/{name}/runtime-config", Part::RuntimeConfig)
         .missing("/assistants", Part::OwnAssistants)
-        .missing("/assistants/{assistant}/latest", Part::OwnAssistants)
-        .missing("/assistants/{assistant}/versions", Part::OwnAssistants)
         .missing("/runs/batch", Part::Batches)
         .missing("/runs/cancel", Part::Batches)
         .missing("/threads/prune", Part::Prune)
         .missing("/threads/{thread}/stream", Part::ThreadStreams)
-        .missing("/threads/{thread}/stream/{*rest}", Part::ThreadStreams)
-        .missing("/threads/{thread}/commands", Part::ThreadStreams)
 }

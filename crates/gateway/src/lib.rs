@@ -1,29 +1,32 @@
-//! The HTTP API, the page, and the platforms' webhooks. Each folder has the handlers and the routes of one resource.
+//! The HTTP API, the page, and the platforms' webhooks. Each folder contains the handlers and routes of one resource.
 //!
-//! A handler takes its inputs by extractors, such as `Caller`, `Json` or a thread of the caller's, and returns its
-//! answer as a type, or an `ApiError`.
+//! A handler gets its inputs from extractors, such as `Caller`, `Json` or one of the caller's threads, and returns a
+//! typed response or an `ApiError`.
 //!
-//! Deliberately absent: any logic. A handler checks its input and hands it to the dispatcher or the client.
+//! Deliberately absent: business logic. A handler checks its input and passes it to the dispatcher or the client.
 
 mod admin;
 mod agent;
 mod auth;
 mod console;
 mod http;
+mod local;
 mod openapi;
 mod page;
 mod people;
+mod protocol;
 mod runs;
+mod schedules;
 mod threads;
 
 pub use {
-    admin::{audit, storage, usage},
+    admin::{AUDIT_ENTRIES, DAYS, LISTED_THREADS, MAX_LISTED_THREADS, log_pruned},
     auth::{
         SignIn,
         guard::{Exposed, GatewayToken},
         token,
     },
-    runs::control::resume_runs,
+    local::AnsweringProcess,
     threads::thread,
 };
 
@@ -35,17 +38,19 @@ use http::{
     cors, failures, paced, serve,
 };
 use openapi::{RouteAccess, Routes, about, get};
-use pudu_client::{Client, store::Db};
+use pudu_agent::Agent;
+use pudu_client::Client;
 use pudu_config::{HotConfig, Watcher};
 use pudu_dispatch::{Shared, bus::STORE_TIMEOUT, connections::Connections};
-use runs::readers::RunReaders;
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Instant};
+use pudu_runs::RunManager;
+use pudu_store::Db;
+use std::{convert::Infallible, sync::Arc, time::Instant};
 use threads::uploads::MAX_CONCURRENT_UPLOADS;
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
-/// State that handlers share.
+/// State shared by all handlers.
 #[derive(Clone)]
 pub struct GatewayState(Arc<Inner>);
 
@@ -59,35 +64,37 @@ impl FromRequestParts<GatewayState> for GatewayState {
 
 struct Inner {
     shared: Arc<Shared>,
+    client: Client,
     connections: Arc<Connections>,
     watcher: Arc<Watcher>,
     guard: guard::RequestGuard,
     sign_in: SignIn,
-    /// One permit a request with files.
+    /// One permit for each request with files.
     uploads: Semaphore,
     /// Failed posts to webhooks.
     failures: failures::Failures,
-    readers: RunReaders,
     started: Instant,
     stop: CancellationToken,
+    process: AnsweringProcess,
 }
 
 impl GatewayState {
-    /// Makes a gateway that answers at `bound`. Changes of the people who may speak require the token; every route but
+    /// Creates a gateway. Requests that change who may use the bots always require the token. All other routes except
     /// health, the page, links and webhooks may require it.
     pub fn new(
         shared: Arc<Shared>,
         connections: Arc<Connections>,
         watcher: Arc<Watcher>,
-        bound: SocketAddr,
+        process: AnsweringProcess,
         token: GatewayToken,
         sign_in: SignIn,
         stop: CancellationToken,
     ) -> Self {
-        let guard = guard::RequestGuard::new(bound, token);
+        let guard = guard::RequestGuard::new(process.is_local(), token);
         let uploads = Semaphore::new(MAX_CONCURRENT_UPLOADS);
         let (failures, started) = (failures::Failures::default(), Instant::now());
         Self(Arc::new(Inner {
+            client: shared.runs.clone().into(),
             shared,
             connections,
             watcher,
@@ -95,28 +102,38 @@ impl GatewayState {
             sign_in,
             uploads,
             failures,
-            readers: RunReaders::default(),
             started,
             stop,
+            process,
         }))
     }
 
-    /// Returns the store, which fails if it does not answer in time.
+    /// Returns the store with a time limit.
     fn db(&self) -> Db {
         self.0.shared.db.within(STORE_TIMEOUT)
     }
 
     /// Returns the agent.
-    fn client(&self) -> &Client {
-        &self.0.shared.client
+    fn agent(&self) -> &Agent {
+        &self.0.shared.agent
     }
 
-    /// Returns the configuration as it is now.
+    /// Returns the run manager.
+    fn runs(&self) -> &RunManager {
+        &self.0.shared.runs
+    }
+
+    /// Returns the agent with the methods of DeerFlow's client, which implement the routes of the same names.
+    fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    /// Returns the current configuration.
     fn config(&self) -> Arc<HotConfig> {
         self.0.watcher.current()
     }
 
-    /// Serves until `stop`, then lets requests at work finish.
+    /// Serves until `stop`, then lets running requests finish.
     pub async fn serve(self, listener: TcpListener) {
         let gateway = self.clone();
         self.0.shared.tasks.spawn(async move { gateway.delete_left().await });
@@ -124,19 +141,21 @@ impl GatewayState {
         serve::serve(listener, self.router(), stop).await;
     }
 
-    /// The routes that answer below `/api` and below `/api/langgraph`, where DeerFlow's frontend asks with LangGraph's SDK.
+    /// Returns the routes below `/api` and, for LangGraph's SDK in DeerFlow's frontend, below `/api/langgraph`.
     fn prefixed(&self) -> Routes {
         let routes = threads::routes()
             .merge(threads::artifact_routes(self))
             .merge(runs::routes(self))
+            .merge(protocol::routes())
             .merge(agent::routes())
             .merge(people::routes(self))
+            .merge(schedules::routes())
             .merge(http::server_routes())
             .merge(http::unsupported_routes());
         Routes::new("").nest("/api", routes.clone()).nest("/api/langgraph", routes)
     }
 
-    /// The routes of identified callers and of callers on this machine.
+    /// Returns the routes for identified callers and for callers on this machine.
     fn guarded(&self) -> Routes {
         self.prefixed()
             .merge(threads::upload_routes(self))
@@ -149,7 +168,7 @@ impl GatewayState {
             .admitted(RouteAccess::Known, middleware::from_fn_with_state(self.clone(), admit::check))
     }
 
-    /// The routes that describe the API, unless they are switched off.
+    /// Returns the routes that describe the API, unless they are disabled.
     fn description(&self) -> Routes {
         let routes = Routes::new("daemon");
         if self.0.sign_in.config.hides_docs {
@@ -163,7 +182,7 @@ impl GatewayState {
             .at("/openapi.json", get(openapi::document, about("Serves this document.").gives("object")))
     }
 
-    /// The routes that are open to every caller.
+    /// Returns the routes that are open to every caller.
     fn open(&self) -> Routes {
         let open = Routes::new("daemon")
             .at("/", get(page::page, about("Serves the page.").sends(200, "text/html").gives_nothing(304)))

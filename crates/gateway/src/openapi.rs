@@ -1,8 +1,7 @@
-//! The OpenAPI document of the gateway, made of its routes.
+//! The OpenAPI document of the gateway, generated from its routes.
 //!
-//! A route is registered by `Routes::at`, which takes the handler and its description in one call, and nothing else
-//! registers any. So the document cannot lack a route, and parameters and bodies are those that the handler's own
-//! extractors read.
+//! `Routes::at` is the only way to register a route, and takes the handler together with its description. So the
+//! document cannot lack a route, and its parameters and bodies are those that the handler's extractors read.
 
 mod about;
 mod answer;

@@ -1,7 +1,7 @@
 //! The page: its document and its files.
 //!
-//! The files have addresses below their version, so that browsers keep them for good and never mix two versions.
-//! Nothing is loaded from anywhere else, no script or style is in the document, no text becomes markup.
+//! The URLs of files contain their version, so that browsers can cache them for good and never mix two versions.
+//! Nothing is loaded from other hosts, the document contains no scripts or styles, and text never becomes markup.
 //! Libraries are sent compressed. A library with its own styles runs in a sandboxed frame, without the page's origin.
 
 use crate::{
@@ -22,11 +22,11 @@ const VERSION_CHARS: usize = 16;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; \
      font-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Policy of a sandboxed frame: pudu's scripts run in an opaque origin, and reach nothing.
+/// Policy of a sandboxed frame: pudu's scripts run in an opaque origin, without network access.
 const FRAME_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
-/// Headers of everything that belongs to the page.
+/// Headers of all responses that belong to the page.
 const GUARDS: [(HeaderName, &str); 3] = guards(POLICY);
 
 const fn guards(policy: &'static str) -> [(HeaderName, &'static str); 3] {
@@ -37,7 +37,7 @@ const fn guards(policy: &'static str) -> [(HeaderName, &'static str); 3] {
     ]
 }
 
-/// The document with the addresses of its files, and their version.
+/// The document with the URLs of its files, and their version.
 static DOCUMENT: LazyLock<(String, String)> = LazyLock::new(|| {
     let mut digest = Sha256::new();
     digest.update(PAGE);
@@ -52,7 +52,7 @@ static DOCUMENT: LazyLock<(String, String)> = LazyLock::new(|| {
     (PAGE.replace("{links}", &links.join("\n")).replace("{version}", &version), version)
 });
 
-/// Returns how the document links a file. All scripts are fetched at once, not one after the other as they name each other.
+/// Returns the tag that links a file in the document. Scripts are preloaded, so that they load in parallel.
 fn link(name: &str, version: &str) -> Option<String> {
     let place = format!("/page/{version}/{name}");
     match name.rsplit_once('.')?.1 {
@@ -86,7 +86,7 @@ pub(super) async fn page(headers: HeaderMap) -> Response {
     ([(header::ETAG, tag)], GUARDS, fresh, document.as_str()).into_response()
 }
 
-/// Serves a file of the page. A document of another version gets the current file, and may not cache it.
+/// Serves a file of the page. A document of another version gets the current file, which it may not cache.
 pub(super) async fn file(
     Path((version, name)): Path<(String, String)>,
     headers: HeaderMap,
@@ -99,11 +99,11 @@ pub(super) async fn file(
     let policy = if name.ends_with(".html") { FRAME_POLICY } else { POLICY };
     match PAGE_FILES.iter().chain(FRAME_FILES).find(|(known, _)| *known == name) {
         Some((_, text)) => Ok((guards(policy), about, *text).into_response()),
-        None => Err(ApiError::not_found("the page has no such file")),
+        None => Err(ApiError::not_found("the page has no file of this name")),
     }
 }
 
-/// Sends a file of a library: compressed, unless the client does not accept that.
+/// Sends a file of a library: compressed, if the client accepts that.
 fn library_file(file: vendor::VendorFile, headers: &HeaderMap) -> Result<Response, ApiError> {
     let vary = [(header::VARY, "accept-encoding")];
     if file.is_gzip && accepts_gzip(headers) {
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_has_no_script_and_no_style_of_its_own_and_links_every_file() {
+    fn the_document_has_no_inline_scripts_or_styles_and_links_every_file() {
         let (document, version) = &*DOCUMENT;
         for inner in
             ["style=", "<style", "<script>", "onclick", "http://", "https://", "{version}", "{links}"]
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_sent_to_those_who_accept_it() {
+    fn gzip_is_sent_only_to_clients_that_accept_it() {
         let check = |accepts: &str, expect: bool| {
             let headers = HeaderMap::from_iter([(header::ACCEPT_ENCODING, accepts.parse().unwrap())]);
             assert_eq!(accepts_gzip(&headers), expect, "{accepts}");

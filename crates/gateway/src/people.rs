@@ -11,9 +11,9 @@ use crate::{
 };
 use axum::middleware;
 
-/// Statuses with which a memory document may be refused.
+/// Error statuses for a memory document.
 const REMEMBERED: &[u16] = &[409, 422];
-/// How memory is set up; further keys come where it is on.
+/// Shape of the memory settings; there are further keys if memory is enabled.
 const SETTINGS: &str = "{enabled: boolean, injection_enabled: boolean, manager_class: string}";
 
 /// Returns the routes of a user's own data.
@@ -25,8 +25,8 @@ fn profile_routes(gateway: &GatewayState) -> Routes {
     Routes::new("profile")
         .at(
             "/user-profile",
-            get(profile::show, "Shows what the caller wrote of themselves.")
-                .put(profile::write, "Keeps what the caller writes of themselves."),
+            get(profile::show, "Shows the caller's profile.")
+                .put(profile::write, "Stores the caller's profile."),
         )
         .behind(middleware::from_fn_with_state(gateway.clone(), agent::enabled))
 }
@@ -35,58 +35,58 @@ fn memory_routes() -> Routes {
     Routes::new("memory")
         .at(
             "/memory",
-            get(memory::show, about("Shows what is remembered.").gives("Memory").fails(&[422])).delete(
+            get(memory::show, about("Shows the caller's memory.").gives("Memory").fails(&[422])).delete(
                 memory::clear,
-                about("Forgets everything that is remembered.").gives("Memory").fails(REMEMBERED),
+                about("Deletes the caller's memory.").gives("Memory").fails(REMEMBERED),
             ),
         )
         .at(
             "/memory/reload",
-            post(memory::reload, about("Shows what is remembered, read anew.").gives("Memory").fails(&[422])),
+            post(
+                memory::reload,
+                about("Reloads and shows the caller's memory.").gives("Memory").fails(&[422]),
+            ),
         )
         .at(
             "/memory/export",
             get(
                 memory::export,
-                about("Returns what is remembered as one document.").gives("Memory").fails(&[422]),
+                about("Returns the caller's memory as one document.").gives("Memory").fails(&[422]),
             ),
         )
         .at(
             "/memory/import",
-            post(memory::import, about("Replaces what is remembered.").gives("Memory").fails(REMEMBERED))
+            post(memory::import, about("Replaces the caller's memory.").gives("Memory").fails(REMEMBERED))
                 .limit(memory::MAX_IMPORT_BYTES),
         )
-        .at("/memory/config", get(memory::config, about("Tells how memory is set up.").gives(SETTINGS)))
+        .at("/memory/config", get(memory::config, about("Returns the settings of memory.").gives(SETTINGS)))
         .at(
             "/memory/status",
             get(
                 memory::status,
-                about("Tells how memory is set up, and what is remembered.")
+                about("Returns the settings of memory and its content.")
                     .gives("{config: object, data: Memory}")
                     .fails(&[422]),
             ),
         )
-        .at("/memory/facts", post(memory::add, about("Remembers a fact.").gives("Memory").fails(REMEMBERED)))
+        .at("/memory/facts", post(memory::add, about("Adds a fact.").gives("Memory").fails(REMEMBERED)))
         .at(
             "/memory/facts/{fact}",
             patch(memory::edit, about("Changes a fact.").gives("Memory").fails(REMEMBERED))
-                .delete(memory::forget, about("Forgets a fact.").gives("Memory").fails(REMEMBERED)),
+                .delete(memory::forget, about("Deletes a fact.").gives("Memory").fails(REMEMBERED)),
         )
 }
 
 fn link_routes() -> Routes {
     Routes::new("channels")
-        .at(
-            "/channels/providers",
-            get(links::providers, "Lists the accounts whose people can be linked with users."),
-        )
-        .at("/channels/connections", get(links::list, "Lists the people of chats who are the caller."))
+        .at("/channels/providers", get(links::providers, "Lists the bots whose chat users can be linked."))
+        .at("/channels/connections", get(links::list, "Lists the chat users linked to the caller."))
         .at(
             "/channels/connections/{connection}",
-            delete(links::part, about("Parts a person of a chat from the caller.").gives_nothing(204)),
+            delete(links::part, about("Unlinks a chat user from the caller.").gives_nothing(204)),
         )
         .at(
             "/channels/{name}/connect",
-            post(links::connect, about("Makes a code that links a person of a chat.").fails(&[409])),
+            post(links::connect, about("Creates a code that links a chat user to the caller.").fails(&[409])),
         )
 }

@@ -1,6 +1,6 @@
-//! Runs: begun, followed, stopped and judged, as LangGraph's clients use them.
+//! Runs: create, follow, stop and rate them, as LangGraph's clients do.
 
-mod approvals;
+pub(crate) mod approvals;
 pub(crate) mod body;
 pub(crate) mod changes;
 pub(crate) mod content;
@@ -11,9 +11,8 @@ pub(crate) mod input;
 mod list;
 pub(crate) mod options;
 pub(crate) mod owned;
-pub(crate) mod readers;
 pub(crate) mod request;
-mod stream;
+pub(crate) mod stream;
 mod temporary;
 mod view;
 
@@ -24,9 +23,9 @@ use crate::{
 };
 use axum::middleware;
 
-/// Statuses with which a run may be refused.
+/// Error statuses of a refused run.
 const RUN: &[u16] = &[404, 409];
-/// Input with which a client continues a thread differently.
+/// Shape of the input that continues a thread from an earlier position.
 const PREPARED: &str = "{input: object, checkpoint: object, metadata: object, target_run_id?: string}";
 
 /// Returns the routes of runs.
@@ -41,18 +40,18 @@ fn thread_routes() -> Routes {
                 "/threads/{thread}/runs",
                 large(
                     get(list::list, about("Lists the runs of a thread, newest first.").gives("[Run]"))
-                        .post(control::create, about("Begins a run on a thread.").gives("Run").fails(RUN)),
+                        .post(control::create, about("Starts a run on a thread.").gives("Run").fails(RUN)),
                 ),
             )
             .at(
                 "/threads/{thread}/runs/stream",
-                large(post(control::stream, about("Begins a run on a thread and streams it.").streams().fails(RUN))),
+                large(post(control::stream, about("Starts a run on a thread and streams it.").streams().fails(RUN))),
             )
             .at(
                 "/threads/{thread}/runs/wait",
                 large(post(
                     control::wait_for_end,
-                    about("Begins a run on a thread and answers with the thread's values at its end.")
+                    about("Starts a run on a thread and returns the thread's values at its end.")
                         .gives("object")
                         .fails(RUN),
                 )),
@@ -60,13 +59,13 @@ fn thread_routes() -> Routes {
             .at(
                 "/threads/{thread}/runs/{run}",
                 get(control::show, about("Shows a run.").gives("Run"))
-                    .delete(control::delete, about("Forgets a run that has ended.").gives_nothing(204).fails(&[409])),
+                    .delete(control::delete, about("Deletes a run that has ended.").gives_nothing(204).fails(&[409])),
             )
             .at(
                 "/threads/{thread}/runs/{run}/join",
                 get(
                     control::join,
-                    about("Waits for the end of a run and answers with the thread's values, or follows it as a stream.")
+                    about("Waits for the end of a run and returns the thread's values, or streams it.")
                         .gives("object")
                         .streams(),
                 ),
@@ -79,70 +78,67 @@ fn thread_routes() -> Routes {
                 "/threads/{thread}/runs/{run}/cancel",
                 post(
                     control::cancel,
-                    about("Stops a run: 202 at once, 204 when it is over.").gives_nothing(202).gives_nothing(204).fails(&[409, 422]),
+                    about("Stops a run: 202 at once, 204 after it has ended.").gives_nothing(202).gives_nothing(204).fails(&[409, 422]),
                 ),
             )
-            .at("/threads/{thread}/runs/{run}/workspace-changes", get(changes::show, about("Tells which files a run changed.").gives("{available: boolean, reason: string | null, version: integer, summary: object, files: [object], limits: object}")))
+            .at("/threads/{thread}/runs/{run}/workspace-changes", get(changes::show, about("Lists the files that a run changed.").gives("{available: boolean, reason: string | null, version: integer, summary: object, files: [object], limits: object}")))
             .at(
                 "/threads/{thread}/runs/regenerate/prepare",
                 post(
                     branches::regenerate,
-                    about("Tells what to send to have the newest answer made once more.").gives(PREPARED).fails(&[409]),
+                    about("Returns the request that regenerates the newest answer.").gives(PREPARED).fails(&[409]),
                 ),
             )
             .at(
                 "/threads/{thread}/runs/edit-regenerate/prepare",
                 post(
                     branches::edit,
-                    about("Tells what to send to have the newest question put otherwise.").gives(PREPARED).fails(&[409]),
+                    about("Returns the request that replaces the newest question and answers it.").gives(PREPARED).fails(&[409]),
                 ),
             )
             .at(
                 "/threads/{thread}/runs/{run}/feedback",
-                get(feedback::list, "Lists the caller's judgements on a run.")
-                    .put(feedback::put, "Keeps the caller's judgement on a run.")
-                    .post(feedback::put, "Keeps the caller's judgement on a run, as PUT does.")
-                    .delete(feedback::delete, "Deletes the caller's judgement on a run."),
+                get(feedback::list, "Lists the caller's feedback on a run.")
+                    .put(feedback::put, "Stores the caller's feedback on a run.")
+                    .post(feedback::put, "Stores the caller's feedback on a run, like PUT.")
+                    .delete(feedback::delete, "Deletes the caller's feedback on a run."),
             )
             .at(
                 "/runs/{run}/feedback",
                 get(
                     feedback::list,
-                    "Lists the caller's judgements on a run by its id alone.",
+                    "Lists the caller's feedback on a run by the run's id.",
                 ),
             )
             .at(
                 "/threads/{thread}/runs/{run}/feedback/stats",
-                get(feedback::stats, "Counts the caller's judgements on a run."),
+                get(feedback::stats, "Counts the caller's feedback on a run."),
             )
             .at(
                 "/threads/{thread}/runs/{run}/feedback/{feedback}",
-                delete(feedback::delete_one, "Deletes one judgement of the caller's."),
+                delete(feedback::delete_one, "Deletes one of the caller's feedback entries."),
             )
 }
 
-/// Returns the routes of runs whose path names no thread.
+/// Returns the routes that begin runs without a thread in the path.
 fn stateless_routes() -> Routes {
     Routes::new("runs")
         .at(
             "/runs",
-            large(post(
-                control::create,
-                about("Begins a run on a thread of its own.").gives("Run").fails(RUN),
-            )),
+            large(post(control::create, about("Starts a run on a new thread.").gives("Run").fails(RUN))),
         )
         .at(
             "/runs/stream",
             large(post(
                 control::stream,
-                about("Begins a run on a thread of its own and streams it.").streams().fails(RUN),
+                about("Starts a run on a new thread and streams it.").streams().fails(RUN),
             )),
         )
         .at(
             "/runs/wait",
             large(post(
                 control::wait_for_end,
-                about("Begins a run on a thread of its own and answers with the values at its end.")
+                about("Starts a run on a new thread and returns the thread's values at its end.")
                     .gives("object")
                     .fails(RUN),
             )),
@@ -155,14 +151,14 @@ fn approval_routes(gateway: &GatewayState) -> Routes {
             "/threads/{thread}/approvals",
             get(
                 approvals::list,
-                about("Lists what a thread's runs wait to have approved, oldest first.").fails(&[422]),
+                about("Lists the pending approvals of a thread's runs, oldest first.").fails(&[422]),
             ),
         )
         .at(
             "/threads/{thread}/approvals/{approval}",
             post(
                 approvals::decide,
-                about("Approves or denies a call that waits. The first decision stays.")
+                about("Approves or denies a pending call. The first decision counts.")
                     .fails(&[409, 410, 422]),
             ),
         )
@@ -170,9 +166,9 @@ fn approval_routes(gateway: &GatewayState) -> Routes {
 }
 
 fn follows() -> RouteAbout {
-    about("Follows a run as a stream, from `Last-Event-ID` on.")
+    about("Streams a run, from `Last-Event-ID` on.")
         .streams()
         .gives_nothing(204)
-        .reads("Last-Event-ID", "The id behind which the stream goes on.")
+        .reads("Last-Event-ID", "The id of the last event that the client has.")
         .fails(&[409, 422])
 }

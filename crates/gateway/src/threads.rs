@@ -1,4 +1,4 @@
-//! Threads: made, found, read and changed. Routes of LangGraph's clients answer below `/api` and below `/api/langgraph`.
+//! Threads: create, find, read and change. Routes of LangGraph's clients are served under `/api` and `/api/langgraph`.
 
 pub(crate) mod artifacts;
 pub(crate) mod branches;
@@ -29,19 +29,19 @@ const PAGE: &str = "{data: [Row], has_more: boolean}";
 /// Returns the routes of threads.
 pub(crate) fn routes() -> Routes {
     Routes::new("threads")
-        .at("/threads", post(lifecycle::create, about("Makes a thread.").fails(&[409])))
+        .at("/threads", post(lifecycle::create, about("Creates a thread.").fails(&[409])))
         .at(
             "/threads/search",
             post(
                 search::search,
-                about("Finds the caller's threads; `select` leaves some of their keys.").gives("[object]"),
+                about("Finds the caller's threads; `select` limits the returned keys.").gives("[object]"),
             ),
         )
         .at("/threads/count", post(search::count, "Counts the caller's threads."))
         .at(
             "/threads/{thread}",
             get(lifecycle::show, "Shows a thread with its values.")
-                .patch(lifecycle::patch, "Changes the notes of a thread.")
+                .patch(lifecycle::patch, "Changes the metadata of a thread.")
                 .delete(lifecycle::delete, about("Deletes a thread with its files and runs.").fails(&[409])),
         )
         .at("/threads/{thread}/copy", post(edits::copy, about("Copies a thread.").fails(&[409])))
@@ -49,10 +49,14 @@ pub(crate) fn routes() -> Routes {
             "/threads/{thread}/branches",
             post(
                 branches::branch,
-                about("Makes a thread of another one's messages up to one of them.").fails(&[409]),
+                about("Creates a thread with the messages of another thread up to one message.")
+                    .fails(&[409]),
             ),
         )
-        .at("/threads/{thread}/token-usage", get(spending::tokens, "Tells what a thread's runs spent."))
+        .at(
+            "/threads/{thread}/token-usage",
+            get(spending::tokens, "Returns the spending of a thread's runs."),
+        )
         .at(
             "/threads/{thread}/goal",
             get(goal::show, about("Shows the goal of a thread's runs.").gives("Goal"))
@@ -89,7 +93,7 @@ fn state_routes() -> Routes {
                 get(state::state, about("Shows the newest checkpoint of a thread.").gives("ThreadState"))
                     .post(
                         edits::update_state,
-                        about("Writes values of a thread.").gives("ThreadState").fails(&[409]),
+                        about("Changes values of a thread.").gives("ThreadState").fails(&[409]),
                     ),
             ),
         )
@@ -97,7 +101,7 @@ fn state_routes() -> Routes {
             "/threads/{thread}/state/checkpoint",
             post(
                 state::state_of_checkpoint,
-                about("Shows the checkpoint that the body names.").gives("ThreadState"),
+                about("Shows the checkpoint named in the body.").gives("ThreadState"),
             ),
         )
         .at(
@@ -123,7 +127,7 @@ fn message_routes() -> Routes {
             "/threads/{thread}/messages/page",
             get(
                 messages::page,
-                about("Lists a page of a thread's messages, from the newest back.")
+                about("Lists a page of a thread's messages, newest first.")
                     .gives("{data: [Row], has_more: boolean, next_before_seq: integer|null}")
                     .fails(&[422]),
             ),
@@ -140,17 +144,17 @@ fn message_routes() -> Routes {
             "/runs/{run}/messages",
             get(
                 messages::of_run,
-                about("Lists the messages of a run by its id alone.").gives(PAGE).fails(&[422]),
+                about("Lists the messages of a run by the run's id.").gives(PAGE).fails(&[422]),
             ),
         )
 }
 
-/// Returns the routes of files for the agent and by it.
+/// Returns the routes of files that the agent made or received.
 pub(crate) fn artifact_routes(gateway: &GatewayState) -> Routes {
     Routes::new("files")
         .at(
             "/threads/{thread}/artifacts/{*path}",
-            put(artifacts::put, about("Writes a text file of a thread's outputs anew.").fails(&[409, 412]))
+            put(artifacts::put, about("Replaces a text file of a thread's outputs.").fails(&[409, 412]))
                 .limit(artifacts::MAX_EDIT_BODY_BYTES)
                 .get(
                     artifacts::get,
@@ -162,12 +166,12 @@ pub(crate) fn artifact_routes(gateway: &GatewayState) -> Routes {
         .behind(middleware::from_fn_with_state(gateway.clone(), owned::check))
 }
 
-/// Returns the routes of uploads, with the whole address.
+/// Returns the routes of uploads, with full paths.
 pub(crate) fn upload_routes(gateway: &GatewayState) -> Routes {
     Routes::new("files")
         .at(
             "/api/threads/{thread}/uploads",
-            // Files are as large as the configuration says.
+            // The configuration limits the size of files.
             post(uploads::put, "Adds files to a thread's uploads.").without_limit(),
         )
         .at(
@@ -181,20 +185,20 @@ pub(crate) fn upload_routes(gateway: &GatewayState) -> Routes {
         .behind(middleware::from_fn_with_state(gateway.clone(), owned::check))
         .merge(Routes::new("files").at(
             "/api/threads/{thread}/uploads/limits",
-            get(uploads::limits, about("Tells the limits of uploads.").fails(&[422])),
+            get(uploads::limits, about("Returns the limits of uploads.").fails(&[422])),
         ))
 }
 
-/// Returns the route that lists the slash commands, with the whole address.
+/// Returns the route that lists the slash commands, with its full path.
 pub(crate) fn command_routes() -> Routes {
     Routes::new("chat")
         .at("/api/commands", get(slash_commands::list, "Lists the slash commands, followed by the skills."))
 }
 
-/// Maximum size of a body with images in it, in bytes.
+/// Maximum size of a body with images, in bytes.
 const MAX_LARGE_BODY_BYTES: usize = 16 * 1024 * 1024;
 
-/// Takes bodies with images in them.
+/// Accepts bodies with images.
 pub(crate) fn large(handlers: MethodRoutes) -> MethodRoutes {
     handlers.limit(MAX_LARGE_BODY_BYTES)
 }

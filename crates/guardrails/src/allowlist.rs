@@ -1,4 +1,4 @@
-//! Allows tools by their names: DeerFlow's built-in provider.
+//! Allows tools by name, like DeerFlow's built-in provider.
 
 use crate::{
     GuardrailDecision, GuardrailError, GuardrailProvider, GuardrailRequest, decision::TOOL_NOT_ALLOWED,
@@ -6,17 +6,17 @@ use crate::{
 use pudu_base::BoxFuture;
 use std::collections::BTreeSet;
 
-/// Allows tools by their names.
+/// Allows tools by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowlist {
-    /// Allowed tools; `None` allows all, and an empty list none.
+    /// Allowed tools. `None` allows all tools, and an empty list none.
     pub allowed: Option<BTreeSet<String>>,
     /// Denied tools.
     pub denied: BTreeSet<String>,
 }
 
 impl Allowlist {
-    fn lets(&self, tool: &str) -> bool {
+    fn allows(&self, tool: &str) -> bool {
         self.allowed.as_ref().is_none_or(|allowed| allowed.contains(tool)) && !self.denied.contains(tool)
     }
 }
@@ -30,7 +30,7 @@ impl GuardrailProvider for Allowlist {
         &'a self,
         request: &'a GuardrailRequest,
     ) -> BoxFuture<'a, Result<GuardrailDecision, GuardrailError>> {
-        let decision = match self.lets(&request.tool_name) {
+        let decision = match self.allows(&request.tool_name) {
             true => GuardrailDecision::allowed(),
             false => GuardrailDecision::denied(TOOL_NOT_ALLOWED, "the operator does not allow this tool"),
         };
@@ -56,11 +56,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_lets_through_what_it_names_and_an_empty_one_nothing() {
+    fn a_list_allows_only_its_tools_and_an_empty_list_none() {
         let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
         let check = |allowed: Option<&[&str]>, denied: &[&str], expect: &[&str]| {
             let list = Allowlist { allowed: allowed.map(set), denied: set(denied) };
-            let through: Vec<&str> = ["ls", "bash"].into_iter().filter(|tool| list.lets(tool)).collect();
+            let through: Vec<&str> = ["ls", "bash"].into_iter().filter(|tool| list.allows(tool)).collect();
             assert_eq!(through, expect, "{list:?}");
         };
         check(None, &[], &["ls", "bash"]);

@@ -1,5 +1,4 @@
-//! The request to a provider and its decision in their wire format: field names and codes are those of DeerFlow's
-//! protocol.
+//! The request to a provider and its decision, with the field names and codes of DeerFlow's protocol.
 
 use pudu_base::foreign;
 use serde::{Deserialize, Serialize};
@@ -10,11 +9,11 @@ use std::time::Duration;
 pub(crate) const DENIED: &str = "oap.denied";
 /// Code for a provider that failed to decide.
 pub(crate) const EVALUATOR_ERROR: &str = "oap.evaluator_error";
-/// Code for a tool that the allowlist omits.
+/// Code for a tool that the allowlist does not allow.
 pub(crate) const TOOL_NOT_ALLOWED: &str = "oap.tool_not_allowed";
 /// Code for an allowed call.
 pub(crate) const ALLOWED: &str = "oap.allowed";
-/// Code for a call with a blocked pattern.
+/// Code for a call that contains a blocked pattern.
 pub(crate) const BLOCKED_PATTERN: &str = "oap.blocked_pattern";
 
 /// Maximum length of a code, in characters.
@@ -25,13 +24,13 @@ const MAX_REASON_CHARS: usize = 500;
 /// A tool call and its context.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct GuardrailRequest {
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
-    /// Its arguments.
+    /// Arguments of the call.
     pub tool_input: Value,
-    /// The passport, as the configuration names it.
+    /// The configured name of the passport.
     pub agent_id: Option<String>,
-    /// The thread.
+    /// ID of the thread.
     pub thread_id: String,
     /// Whether a sub-agent makes the call.
     pub is_subagent: bool,
@@ -39,23 +38,23 @@ pub struct GuardrailRequest {
     pub timestamp: String,
     /// The user that owns the run's memory, files and limits.
     pub user_id: String,
-    /// Always null: account roles are not passed on.
+    /// Always null, because account roles are not passed on.
     pub user_role: Option<String>,
-    /// Always null: OIDC sign-ins are not passed on.
+    /// Always null, because OIDC sign-ins are not passed on.
     pub oauth_provider: Option<String>,
     /// Always null, like `oauth_provider`.
     pub oauth_id: Option<String>,
-    /// The run.
+    /// ID of the run.
     pub run_id: String,
-    /// The call.
+    /// ID of the call.
     pub tool_call_id: String,
     /// The platform's ID of the user who made the request, if any.
     pub channel_user_id: Option<String>,
-    /// The bot that received the request; a field of pudu's own.
+    /// The bot that received the request. Only pudu has this field.
     pub account: Option<String>,
-    /// Whether the run was started by pudu itself.
+    /// Whether pudu itself started the run.
     pub is_internal: bool,
-    /// Always empty: users have no attributes.
+    /// Always empty, because users have no attributes.
     pub authz_attributes: Map<String, Value>,
 }
 
@@ -64,7 +63,7 @@ pub struct GuardrailRequest {
 pub struct GuardrailDecision {
     /// Whether the call is allowed.
     pub allow: bool,
-    /// Reasons of the decision.
+    /// Reasons for the decision.
     #[serde(default, deserialize_with = "or_default")]
     pub reasons: Vec<GuardrailReason>,
     /// The policy that was applied.
@@ -72,7 +71,7 @@ pub struct GuardrailDecision {
     pub policy_id: Option<String>,
 }
 
-/// A reason of a decision.
+/// A reason for a decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct GuardrailReason {
     /// Machine-readable code.
@@ -100,7 +99,7 @@ impl GuardrailDecision {
         Self { allow: false, reasons: vec![reason], policy_id: None }
     }
 
-    /// Returns the first code of its reasons, or the default. The text of a provider is no more trusted than any other.
+    /// Returns the first valid code among the reasons, or the default code. A provider's text is not trusted.
     #[must_use]
     pub fn code(&self) -> String {
         let is_code = |code: &&str| {
@@ -111,7 +110,7 @@ impl GuardrailDecision {
         found.unwrap_or(if self.allow { ALLOWED } else { DENIED }).to_owned()
     }
 
-    /// Returns its reasons in one line.
+    /// Returns the reasons in one line.
     #[must_use]
     pub fn reason(&self) -> String {
         let words = self.reasons.iter().map(|reason| reason.message.trim());
@@ -127,7 +126,7 @@ impl GuardrailDecision {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GuardrailError {
     /// The provider could not be reached, or the connection broke.
-    #[error("it is not reachable: {0}")]
+    #[error("it cannot be reached: {0}")]
     Unreachable(String),
     /// The provider timed out.
     #[error("it did not answer within {} s", .0.as_secs_f64())]
@@ -139,7 +138,7 @@ pub enum GuardrailError {
     #[error("it answered with more than {0} bytes")]
     TooLarge(usize),
     /// The response is not a decision.
-    #[error("its answer is no decision: {0}")]
+    #[error("its response is not a decision: {0}")]
     Garbled(String),
 }
 
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decisions_words_are_one_short_line_and_its_code_is_a_code() {
+    fn a_decisions_reason_is_one_short_line_and_its_code_is_valid() {
         let read = |text: &str| serde_json::from_str::<GuardrailDecision>(text);
         let check = |text: &str, code: &str, reason: &str| {
             let decision = read(text).unwrap();

@@ -1,4 +1,4 @@
-//! All guardrails of an agent combined: the strictest decision wins.
+//! Combines all guardrails of an agent. The strictest decision wins.
 
 use crate::{
     GuardrailProvider, GuardrailRequest,
@@ -7,7 +7,7 @@ use crate::{
 use pudu_base::GuardrailVerdict;
 use std::sync::Arc;
 
-/// The providers that check each call, and the policy for their failures.
+/// The providers that check each call, and the policy for when one fails.
 #[derive(Clone)]
 pub struct Guards {
     providers: Arc<[Arc<dyn GuardrailProvider>]>,
@@ -29,8 +29,8 @@ pub struct Judgement {
 }
 
 impl Guards {
-    /// Combines providers, cheapest first. With `fail_closed` a call is denied if a provider fails; otherwise the other
-    /// providers decide.
+    /// Combines providers, which should be ordered from cheap to expensive. If a provider fails, `fail_closed` denies
+    /// the call; otherwise the other providers decide.
     #[must_use]
     pub fn new(
         providers: Vec<Arc<dyn GuardrailProvider>>,
@@ -40,7 +40,7 @@ impl Guards {
         Self { providers: providers.into(), fail_closed, agent_id }
     }
 
-    /// Returns the passport for requests.
+    /// Returns the name of the passport for requests.
     #[must_use]
     pub fn agent_id(&self) -> Option<&str> {
         self.agent_id.as_deref()
@@ -52,7 +52,7 @@ impl Guards {
         &self.providers
     }
 
-    /// Describes the providers and the policy for their failures.
+    /// Describes the providers and the policy for when one fails.
     #[must_use]
     pub fn describe(&self) -> String {
         let names: Vec<&str> = self.providers.iter().map(|provider| provider.name()).collect();
@@ -69,7 +69,7 @@ impl Guards {
                 Ok(decision) => decision,
                 Err(error) => {
                     let failure = format!("{}: {error}", provider.name());
-                    tracing::warn!(tool = request.tool_name, failure, "failed to ask guardrail");
+                    tracing::warn!(tool = request.tool_name, failure, "failed to evaluate guardrail");
                     errors.push(failure);
                     if !self.fail_closed {
                         continue;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_strictest_decision_counts_and_a_failure_is_the_operators_choice() {
+    async fn the_strictest_decision_wins_and_the_operator_chooses_the_failure_policy() {
         let list = |tool: &str| {
             let allowed = Some([tool.to_owned()].into());
             Arc::new(Allowlist { allowed, ..Allowlist::default() }) as Arc<dyn GuardrailProvider>

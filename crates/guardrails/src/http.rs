@@ -1,7 +1,7 @@
-//! A custom provider over HTTP: the request is posted as JSON, and the response is the decision.
+//! A custom provider over HTTP. The request is posted as JSON, and the response is the decision.
 //!
-//! The operator configures the URL, so it may be in the internal network. Redirects are not followed: they would send
-//! requests of users, and the operator's headers, to another host.
+//! The operator configures the URL, so it may be in the internal network. Redirects are not followed, because they
+//! would send users' requests and the operator's headers to another host.
 
 use crate::{GuardrailDecision, GuardrailError, GuardrailProvider, GuardrailRequest};
 use pudu_base::BoxFuture;
@@ -18,7 +18,7 @@ use url::Url;
 
 /// Maximum size of a response, in bytes.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
-/// Name of the tool in a check's request; no such tool exists.
+/// Name of the tool in a check's request. There is no such tool.
 const PROBE: &str = "pudu_doctor";
 
 /// Settings of an HTTP provider.
@@ -41,7 +41,7 @@ pub struct HttpGuardrail {
 }
 
 impl HttpGuardrail {
-    /// Creates a provider. Invalid headers are skipped; they are refused when the configuration is read.
+    /// Creates a provider. Invalid headers, which the configuration refuses, are skipped.
     ///
     /// # Errors
     /// When the system's TLS roots cannot be loaded.
@@ -105,7 +105,7 @@ impl GuardrailProvider for HttpGuardrail {
             let start = Instant::now();
             let decision = self.evaluate(&request).await.map_err(|error| error.to_string())?;
             Ok(format!(
-                "it decides, in {} ms: {} on a call of {PROBE}",
+                "it responds in {} ms: {} on a call of {PROBE}",
                 start.elapsed().as_millis(),
                 decision.code()
             ))

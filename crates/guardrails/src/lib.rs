@@ -1,8 +1,8 @@
-//! Guardrails: automatic decisions whether a tool may be called. In DeerFlow's protocol a provider receives a request
-//! and returns a decision with reasons.
+//! Guardrails: automatic decisions on whether a tool may be called. As in DeerFlow's protocol, a provider receives a
+//! request and returns a decision with reasons.
 //!
-//! Deliberately absent: the identity of a run's user, which the caller provides so that it never comes from a text, and
-//! the record of decisions, which the caller writes.
+//! Deliberately absent: the identity of a run's user, which the caller provides so that it never comes from text; and
+//! the record of decisions, which the caller keeps.
 
 mod allowlist;
 mod decision;
@@ -20,7 +20,7 @@ use pudu_base::BoxFuture;
 
 /// Decides whether calls are allowed.
 pub trait GuardrailProvider: Send + Sync {
-    /// Returns the name of the provider, for users.
+    /// Returns the provider's name for users.
     fn name(&self) -> &'static str;
 
     /// Decides on a call.
@@ -29,6 +29,6 @@ pub trait GuardrailProvider: Send + Sync {
         request: &'a GuardrailRequest,
     ) -> BoxFuture<'a, Result<GuardrailDecision, GuardrailError>>;
 
-    /// Checks the provider. Returns a short description, or the reason why it would deny everything.
+    /// Checks the provider. Returns a short description, or the reason why calls would be denied.
     fn check(&self) -> BoxFuture<'_, Result<String, String>>;
 }

@@ -1,7 +1,7 @@
 //! A local Open Agent Passport: the agent's capabilities and their limits.
 //!
-//! The file is read for each call, so that a suspension takes effect immediately. Everything is denied if the passport
-//! is inactive or unreadable; a capability is denied if pudu cannot check one of its limits.
+//! The file is read for each call, so that a suspension takes effect immediately. If the passport is inactive or
+//! unreadable, everything is denied. If pudu cannot check a limit of a capability, that capability is denied.
 
 mod document;
 mod limits;
@@ -21,11 +21,11 @@ const MAX_PASSPORT_BYTES: u64 = 256 * 1024;
 pub enum PassportSource {
     /// A file.
     File(PathBuf),
-    /// The configuration itself.
+    /// A value in the configuration itself.
     Inline(Value),
 }
 
-/// Decides by a passport.
+/// Decides according to a passport.
 #[derive(Clone, Debug)]
 pub struct Passport(PassportSource);
 
@@ -36,12 +36,11 @@ impl Passport {
         Self(source)
     }
 
-    /// Reads the passport. The error describes the problem to the operator.
+    /// Reads the passport. The error describes the problem for the operator.
     async fn read(&self) -> Result<PassportDocument, String> {
         match &self.0 {
-            PassportSource::Inline(value) => {
-                serde_json::from_value(value.clone()).map_err(|error| format!("it is no passport: {error}"))
-            }
+            PassportSource::Inline(value) => serde_json::from_value(value.clone())
+                .map_err(|error| format!("it is not a passport: {error}")),
             PassportSource::File(path) => {
                 let unreadable =
                     |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
@@ -52,7 +51,7 @@ impl Passport {
                     return Err(format!("{} has more than {MAX_PASSPORT_BYTES} bytes", path.display()));
                 }
                 serde_json::from_slice(&bytes)
-                    .map_err(|error| format!("{} is no passport: {error}", path.display()))
+                    .map_err(|error| format!("{} is not a passport: {error}", path.display()))
             }
         }
     }
@@ -70,7 +69,8 @@ impl GuardrailProvider for Passport {
         Box::pin(async move {
             Ok(match self.read().await {
                 Ok(document) => document.decide(request),
-                // Not a provider failure, which may be ignored: the agent's rights are unknown.
+                // This is not reported as a provider failure, which may be ignored, because the agent's rights are
+                // unknown.
                 Err(error) => {
                     tracing::warn!(error, "failed to read passport");
                     GuardrailDecision::denied(document::UNREADABLE, "the agent's passport cannot be read")

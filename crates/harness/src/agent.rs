@@ -8,11 +8,11 @@ use pudu_base::{
     ApprovalRequest, Approver, BoxFuture, Decision, Guardrail, Model, ModelCaller, Sampling, Sandbox,
     SecretSource, Tell, Thinking, ThreadLog, UserId,
 };
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 /// An agent assembled for a run. It is fixed when the run starts.
 #[derive(Clone)]
-pub struct Agent {
+pub struct RunAgent {
     /// Model that answers.
     pub model: Arc<dyn Model>,
     /// Thinking effort of the model.
@@ -23,6 +23,8 @@ pub struct Agent {
     pub tools: Toolbox,
     /// Sandbox of its tools.
     pub sandbox: Arc<dyn Sandbox>,
+    /// Folder of the thread's files for programs on this host; `None` if the files are elsewhere.
+    pub workspace: Option<PathBuf>,
     /// Log of the thread.
     pub log: Arc<dyn ThreadLog>,
     /// Approver of calls that need approval.
@@ -43,9 +45,9 @@ pub struct Agent {
     pub system: Arc<str>,
     /// Limits of a run.
     pub bounds: RunBounds,
-    /// Rules that end a run that repeats itself; `None` never ends one.
+    /// Rules that end a run that repeats itself; `None` to never end one.
     pub loops: Option<Arc<LoopRules>>,
-    /// Rules that point out and close a tool that brings nothing new; `None` never does.
+    /// Rules that warn about a tool without new results and then close it; `None` to do neither.
     pub progress: Option<Arc<ToolProgressRules>>,
     /// The user or conversation whose memory the agent may see.
     pub remembers: UserId,

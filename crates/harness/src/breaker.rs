@@ -1,6 +1,6 @@
 //! Guards that all calls to model providers share: a circuit breaker per provider address, which stops requests to a
-//! provider that keeps failing, and a limit on concurrent calls. They live as long as the process, so editing the
-//! configuration does not forget failures.
+//! provider that keeps failing, and a limit on concurrent calls. They live as long as the process, so a change of the
+//! configuration does not reset the failure counts.
 
 use pudu_base::ModelError;
 use std::{
@@ -55,7 +55,7 @@ impl ModelGuards {
         }
     }
 
-    /// Returns the breaker of a provider's address. Breakers of addresses that no model uses any more are dropped.
+    /// Returns the breaker of a provider's address. Breakers of addresses that no model uses any longer are dropped.
     pub(crate) fn breaker(&self, address: &str) -> Arc<Breaker> {
         let mut breakers = locked(&self.breakers);
         breakers.retain(|known, breaker| known == address || Arc::strong_count(breaker) > 1);
@@ -68,7 +68,7 @@ impl ModelGuards {
     }
 }
 
-/// Rests a provider that keeps failing: after the rest one request probes it while the others wait for the result.
+/// Lets a provider that keeps failing rest. After the rest, one request probes it while the others wait for the result.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker {
     rules: Arc<Mutex<RestRules>>,
@@ -102,7 +102,7 @@ impl Breaker {
     }
 
     pub(crate) fn on_failure(&self, error: &ModelError) {
-        // An error in one request or key, or a rate limit, says nothing about the provider's health.
+        // An error in one request or key, or a rate limit, does not mean that the provider is failing.
         if !error.retriable() {
             // The provider has answered.
             return self.on_success();
@@ -136,19 +136,19 @@ mod tests {
         one.on_failure(&down());
         let again = guards.breaker("https://a");
         drop(one);
-        assert_eq!(again.admit(), Some(Duration::from_secs(9)), "models made anew know that it failed");
+        assert_eq!(again.admit(), Some(Duration::from_secs(9)), "new models share the failure");
         assert_eq!(guards.breaker("https://b").admit(), None);
         tokio::time::advance(Duration::from_secs(9)).await;
-        assert_eq!(again.admit(), None, "one request tries");
+        assert_eq!(again.admit(), None, "one request is let through");
         assert_eq!(again.admit(), Some(Duration::from_secs(9)));
         guards.set(RestRules { after: 9, time: Duration::from_secs(1) }, 0);
         again.on_success();
         again.on_failure(&down());
-        assert_eq!(again.admit(), None, "new rules count at once");
+        assert_eq!(again.admit(), None, "new rules apply immediately");
     }
 
     #[test]
-    fn a_bound_on_calls_stays_the_same_until_it_is_changed() {
+    fn the_limit_on_calls_persists_until_it_changes() {
         let guards = ModelGuards::default();
         assert!(guards.calls().is_none());
         guards.set(RestRules::default(), 2);

@@ -1,4 +1,4 @@
-//! Coerces a tool's arguments to its JSON Schema: a model may quote a number, a list or a whole object once too often.
+//! Coerces a tool's arguments to its JSON Schema: a model may wrongly quote a number, a list or a whole object.
 //! Applied in one place before a tool is called, to built-in and MCP tools alike.
 //!
 //! A value that fits its schema stays unchanged: a string that looks like a number stays a string where the schema
@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 32;
 /// Maximum number of steps for one call: the alternatives of an external schema may multiply.
 const MAX_STEPS: u32 = 20_000;
 
-/// Changes arguments to fit a schema where their meaning is clear. The tool rejects the others.
+/// Changes arguments to fit a schema if their meaning is clear. The tool rejects other mismatches.
 pub(crate) fn coerce(args: &mut Value, schema: &Value) {
     if let Some(Value::Object(object)) = args.as_str().and_then(parsed) {
         *args = Value::Object(object);
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(&found, expect, "{args} by {schema}");
         let mut again = found.clone();
         coerce(&mut again, schema);
-        assert_eq!(again, found, "the second time nothing changes");
+        assert_eq!(again, found, "a repetition changes nothing");
     }
 
     fn check_field(property: &Value, cases: &[(Value, Value)]) {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_read_by_the_type_that_its_schema_wants() {
+    fn a_value_is_converted_to_the_type_in_its_schema() {
         check_field(
             &json!({"type": "integer"}),
             &[
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn optional_arguments_without_a_value_are_left_out() {
+    fn optional_arguments_without_a_value_are_removed() {
         let schema = json!({"type": "object", "required": ["need"], "properties": {
             "need": {"type": "integer"}, "n": {"type": "integer"}, "s": {"type": "string"}, "maybe": {"type": ["string", "null"]}}});
         check(
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_value_or_schema_ends() {
+    fn deep_and_recursive_schemas_terminate() {
         let mut value = json!("1");
         let mut schema = json!({"type": "integer"});
         for _ in 0..100 {

@@ -1,6 +1,6 @@
 //! A summary requested by a user: summarises the thread's beginning now and does nothing else.
 
-use crate::{Agent, Middleware, RunState, context::ContextFit, run::messages};
+use crate::{Middleware, RunAgent, RunState, context::ContextFit, run::messages};
 use pudu_base::{FailureCause, Finish, Outcome, Request, RunEvent, RunFailure};
 use tokio_util::sync::CancellationToken;
 
@@ -16,15 +16,15 @@ pub enum CompactOutcome {
     },
     /// There is too little to leave out.
     NotEnough,
-    /// The model made no usable summary.
+    /// The model produced no usable summary.
     Failed,
     /// Summaries are disabled in the configuration.
     Disabled,
 }
 
-/// Summarises a thread as its agent's next request would begin. The run's last event reports the outcome.
+/// Summarises a thread, with a request that begins like its agent's next one. The run's last event reports the outcome.
 pub async fn compact(
-    agent: &Agent,
+    agent: &RunAgent,
     chain: &mut [Box<dyn Middleware>],
     run_state: &mut RunState,
     cancel: &CancellationToken,
@@ -42,7 +42,7 @@ pub async fn compact(
 }
 
 async fn compact_thread(
-    agent: &Agent,
+    agent: &RunAgent,
     chain: &mut [Box<dyn Middleware>],
     run_state: &mut RunState,
 ) -> Result<CompactOutcome, RunFailure> {

@@ -3,8 +3,8 @@
 //! [`ContextFit::fit`] is the only function that does so, in this order: old tool results become pointers (`mask.rs`);
 //! a model's summary replaces the beginning (`summary.rs`); the beginning is cut (`cut.rs`). Each decision is recorded
 //! in the thread's state before the model is called, and [`view`](view::view) depends on that state alone. So between
-//! two decisions every request begins with the bytes of the one before, a provider's cache holds, and a restart sends
-//! the same request.
+//! two decisions every request begins with the bytes of the previous one, the provider's cache stays valid, and a
+//! restart sends the same request.
 //!
 //! Deliberately absent: changes of the messages themselves. The thread keeps them all.
 

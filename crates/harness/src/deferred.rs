@@ -18,7 +18,7 @@ pub const SEARCH: &str = "tool_search";
 const MAX_NAMES_BYTES: usize = 24 * 1024;
 
 /// Introduces the list.
-const ABOUT: &str = "Besides the tools that you see there are those whose names are listed below. Before you call one of them, ask tool_search for it: it tells how the tool is called, and from your next step on the tool is there.";
+const ABOUT: &str = "In addition to the tools that you see, you can use the tools listed below by name. Before you call one of them, look it up with tool_search: it returns the tool's parameters, and from your next step on you can call the tool.";
 
 /// Tools that have to be found by searching. With an empty catalogue the model sees every tool.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,6 +1,6 @@
 //! Images made by the model: files of the thread, named in the answer and sent with it.
 
-use crate::{Agent, RunState};
+use crate::{RunAgent, RunState};
 use pudu_base::{Image, MessageId, image_kind};
 
 /// Folder of files for users.
@@ -11,7 +11,7 @@ const PREFIX: &str = "image-";
 const DIGITS: usize = 12;
 
 /// Stores images and names each in the answer. Returns their paths, including those that could not be stored.
-pub(crate) async fn keep(agent: &Agent, run_state: &mut RunState, images: Vec<Vec<u8>>) -> Vec<String> {
+pub(crate) async fn keep(agent: &RunAgent, run_state: &mut RunState, images: Vec<Vec<u8>>) -> Vec<String> {
     let mut paths = Vec::new();
     for bytes in images {
         let Some(kind) = image_kind(&bytes) else { continue };
@@ -36,7 +36,7 @@ fn name(ending: &str) -> String {
     format!("{PREFIX}{digits}.{ending}")
 }
 
-/// Returns the images that an answer names as the model's own, for a model that is asked to change them.
+/// Returns the images in an answer that the model made itself, so that it can be asked to change them.
 pub(crate) fn named_in(text: &str) -> Vec<Image> {
     let begin = format!("]({OUTPUTS}/{PREFIX}");
     let image = |rest: &str| {
@@ -56,7 +56,7 @@ mod tests {
     use pudu_base::{Delta, Finish, RunEvent};
 
     #[tokio::test]
-    async fn an_image_that_cannot_be_stored_is_named_and_handed_over_as_missing() {
+    async fn an_image_that_cannot_be_stored_is_named_and_reported_as_missing() {
         let image = Ok(Delta::Image(b"\x89PNG\r\n\x1a\n".to_vec()));
         let bench = Bench::new(vec![ScriptedReply::Says(vec![image, Ok(Delta::Finish(Finish::Complete))])]);
         let events = bench.events(Some("draw a dot")).await;

@@ -1,4 +1,4 @@
-//! A model with fallbacks for the time when it cannot answer.
+//! A model with fallbacks that answer when it cannot.
 
 use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Model, ModelError, ModelStream, Request, RetryReason};
@@ -106,9 +106,9 @@ impl FallbackAsking {
     }
 
     fn failed(&mut self, error: ModelError) -> Result<Delta, ModelError> {
-        // No user chose a fallback, so an error in one is no reason not to try the next.
-        let goes_on = self.error.is_some() || may_pass_over(&error);
-        let Some(model) = self.others.get(self.next).filter(|_| goes_on) else {
+        // The user did not choose the fallback, so after any of its errors the next one is tried.
+        let tries_next = self.error.is_some() || may_pass_over(&error);
+        let Some(model) = self.others.get(self.next).filter(|_| tries_next) else {
             self.over = true;
             return Err(self.error.take().unwrap_or(error));
         };
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_model_answers_where_the_first_cannot_and_status_knows_it() {
+    async fn a_fallback_answers_when_the_first_model_cannot_and_status_shows_it() {
         let quota = || Err(ModelError::Quota("pay".into()));
         let down = || Err(ModelError::Unreachable("down".into()));
         let first = model("one", vec![text("Hal"), quota()]);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wrong_request_is_told_and_if_all_fail_so_is_why_the_first_did() {
+    async fn an_invalid_request_is_reported_and_so_is_the_first_error_if_all_models_fail() {
         let refused = || Err(ModelError::Auth("no".into()));
         let fallback =
             Fallback::new(model("one", vec![refused()]), vec![model("two", vec![text("Hi"), finish()])]);
@@ -205,6 +205,10 @@ mod tests {
         assert_eq!(ask(&all).await.pop(), Some(quota()));
         let last = model("three", vec![text("Hi"), finish()]);
         let second = Fallback::new(model("one", vec![quota()]), vec![model("two", vec![refused()]), last]);
-        assert_eq!(ask(&second).await.pop(), Some(finish()), "a wrong key of the second stops nobody");
+        assert_eq!(
+            ask(&second).await.pop(),
+            Some(finish()),
+            "a wrong key of the second model does not affect the first"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! A thread with its agent and a scripted model, for tests of runs.
 
 use crate::{
-    Agent, Memory, NoApprover, Progress, Replay, ReplayItem, ResultRules, Results, RunBounds, RunState,
+    Memory, NoApprover, Progress, Replay, ReplayItem, ResultRules, Results, RunAgent, RunBounds, RunState,
     SkillPolicy, Steering, Toolbox, lead_chain, run,
 };
 use futures_util::{StreamExt, stream};
@@ -35,7 +35,7 @@ pub(crate) struct ScriptedModel {
 pub(crate) enum ScriptedReply {
     /// Streams these deltas.
     Says(Vec<Result<Delta, ModelError>>),
-    /// Streams this text and then stalls for ever.
+    /// Streams this text and then stalls forever.
     Stalls(&'static str),
 }
 
@@ -95,7 +95,7 @@ impl ThreadLog for LogInMemory {
     }
 }
 
-/// A sandbox without files. No tool here uses it.
+/// A sandbox without files, which no tool uses.
 pub(crate) struct NoSandbox;
 
 impl Sandbox for NoSandbox {
@@ -158,7 +158,7 @@ impl ResultFiles for NoFiles {
     }
 }
 
-/// A tool that obeys its arguments and counts its calls.
+/// A tool that is controlled by its arguments and counts its calls.
 pub(crate) struct ProbeTool {
     pub(crate) spec: Arc<ToolSpec>,
     pub(crate) calls: AtomicU32,
@@ -200,8 +200,11 @@ impl Tool for ProbeTool {
                     Ok(ToolOutput { text: "presented.".into(), updates, ..ToolOutput::default() })
                 }
                 "ask" => {
-                    let question =
-                        Some(Question { text: "Which?".into(), options: vec!["a".into(), "b".into()] });
+                    let question = Some(Question {
+                        text: "Which?".into(),
+                        options: vec!["a".into(), "b".into()],
+                        ..Question::default()
+                    });
                     Ok(ToolOutput { question, ..ToolOutput::default() })
                 }
                 _ => Ok("worked".to_owned().into()),
@@ -212,7 +215,7 @@ impl Tool for ProbeTool {
 
 /// A thread with its agent, for tests of runs.
 pub(crate) struct Bench {
-    pub(crate) agent: Agent,
+    pub(crate) agent: RunAgent,
     pub(crate) model: Arc<ScriptedModel>,
     pub(crate) log: Arc<LogInMemory>,
     pub(crate) writes: Arc<ProbeTool>,
@@ -228,12 +231,13 @@ impl Bench {
             Arc::new(ScriptedModel { replies: Mutex::new(replies.into()), ..ScriptedModel::default() });
         let log = Arc::new(LogInMemory::default());
         let (writes, reads) = (ProbeTool::new("writes", false), ProbeTool::new("reads", true));
-        let agent = Agent {
+        let agent = RunAgent {
             model: model.clone(),
             thinking: pudu_base::Thinking::On,
             sampling: pudu_base::Sampling::default(),
             tools: Toolbox::new([writes.clone() as Arc<dyn Tool>, reads.clone()]),
             sandbox: Arc::new(NoSandbox),
+            workspace: None,
             log: log.clone(),
             approver: Arc::new(NoApprover),
             policy: Arc::default(),
@@ -303,12 +307,12 @@ impl Bench {
         state.messages.values().map(|message| message.text().to_owned()).collect()
     }
 
-    /// Checked for every scripted run and each of its sub-agents: providers cache the prefix of a request.
+    /// Checks every scripted run and each of its sub-agents, because providers cache the prefix of a request.
     fn each_request_begins_like_the_one_before(&self) {
         let (asked, systems) = (self.asked(), self.model.systems.lock().unwrap());
         let all: Vec<_> = systems.iter().zip(&asked).collect();
         for (at, (system, after)) in all.iter().enumerate() {
-            // Sub-agents call the same model, each with a prompt and a conversation of its own.
+            // Sub-agents call the same model, each with its own prompt and conversation.
             let same = |(other, before): &&(&String, &Vec<String>)| {
                 other == system && before.first() == after.first()
             };

@@ -1,15 +1,15 @@
 //! The goal of a thread: after each answer a model judges whether it is reached. If more work helps, the run continues
 //! without a user, a bounded number of times.
 
-use crate::{Agent, RunState, side_call};
+use crate::{RunAgent, RunState, side_call};
 use pudu_base::{
-    Assistant, Finish, Goal, GoalRest, GoalStanding, GoalVerdict, Human, Message, ModelCaller, Request,
-    Update, ends, fill, foreign,
+    Assistant, Finish, Goal, GoalRest, GoalStanding, GoalVerdict, Human, MAX_STALLED, Message, ModelCaller,
+    Request, Update, ends, fill, foreign,
 };
 use serde::Deserialize;
 use std::{sync::Arc, time::Duration};
 
-/// Maximum number of messages that are judged, the newest.
+/// Maximum number of newest messages that are judged.
 const MAX_MESSAGES: usize = 30;
 /// Maximum length of the judged conversation, in characters.
 const MAX_CHARS: usize = 12_000;
@@ -17,8 +17,6 @@ const MAX_CHARS: usize = 12_000;
 const VERDICT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum length of a verdict's reason, in characters.
 const MAX_REASON_CHARS: usize = 1_000;
-/// Number of consecutive answers without progress that end the work on a goal.
-const MAX_STALLED: u32 = 2;
 
 const EVALUATOR: &str = include_str!("goal/evaluator.md");
 const CONTINUATION: &str = include_str!("goal/continuation.md");
@@ -54,7 +52,7 @@ impl Evaluation {
 
 /// Judges the newest answer, if the thread has an open goal. Returns whether the run continues; the reason for the
 /// model is then recorded. An answer is judged once, even across a restart.
-pub(crate) async fn should_continue(agent: &Agent, run_state: &mut RunState) -> bool {
+pub(crate) async fn should_continue(agent: &RunAgent, run_state: &mut RunState) -> bool {
     let Some(mut goal) = run_state.state().goal.clone().filter(Goal::is_open) else { return false };
     let Some(Message::Assistant(answer)) = run_state.state().last().map(AsRef::as_ref) else { return false };
     let judged = goal.verdict.as_ref().is_some_and(|verdict| verdict.answer == answer.id);
@@ -76,19 +74,19 @@ pub(crate) async fn should_continue(agent: &Agent, run_state: &mut RunState) -> 
         _ => Some(GoalRest::Blocked),
     };
     let reason: String = evaluation.reason.trim().chars().take(MAX_REASON_CHARS).collect();
-    let goes_on = standing == GoalStanding::NotYet && rest.is_none();
-    goal.continuations += u32::from(goes_on);
+    let continues = standing == GoalStanding::NotYet && rest.is_none();
+    goal.continuations += u32::from(continues);
     let text = continuation(&goal, &reason);
     goal.verdict = Some(GoalVerdict { answer: id, digest, standing, reason, rest });
     run_state.apply(Update::Goal(Some(goal)));
-    if goes_on {
+    if continues {
         run_state.note(text);
     }
-    goes_on
+    continues
 }
 
 /// Asks the run's model. Returns `None` if its reply cannot be parsed: the answer is then accepted.
-async fn evaluate(agent: &Agent, run_state: &mut RunState, goal: &Goal) -> Option<Evaluation> {
+async fn evaluate(agent: &RunAgent, run_state: &mut RunState, goal: &Goal) -> Option<Evaluation> {
     let question = format!(
         "<goal>\n{}\n</goal>\n<conversation>\n{}\n</conversation>",
         foreign::text(&goal.objective),
@@ -109,7 +107,7 @@ async fn evaluate(agent: &Agent, run_state: &mut RunState, goal: &Goal) -> Optio
         tell,
     );
     let Ok(answer) = tokio::time::timeout(VERDICT_TIMEOUT, answer).await else {
-        tracing::warn!(model = agent.model.name(), "gave up judging whether the goal is reached: too late");
+        tracing::warn!(model = agent.model.name(), "gave up judging whether the goal is reached: timeout");
         return None;
     };
     let evaluation = answer.as_deref().ok().and_then(Evaluation::parse);

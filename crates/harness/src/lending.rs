@@ -1,14 +1,14 @@
 //! Secrets for commands: names come from the active skills, values from the user's secrets. Neither a model nor a log
 //! nor a reader of a run sees the values.
 
-use crate::Agent;
+use crate::RunAgent;
 use pudu_base::{TaskReport, ToolError, ToolOutput, Variable};
 
 /// Name of the tool whose commands get secrets.
 const BASH: &str = "bash";
 
 /// Returns the secrets with these names for the commands of a call.
-pub(crate) fn variables_for_call(agent: &Agent, tool: &str, names: &[String]) -> Vec<Variable> {
+pub(crate) fn variables_for_call(agent: &RunAgent, tool: &str, names: &[String]) -> Vec<Variable> {
     match tool == BASH && !names.is_empty() {
         true => agent.secrets.variables(names),
         false => Vec::new(),
@@ -16,7 +16,7 @@ pub(crate) fn variables_for_call(agent: &Agent, tool: &str, names: &[String]) ->
 }
 
 /// Removes the values of secrets from a call's result.
-pub(crate) fn hide(agent: &Agent, result: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
+pub(crate) fn hide(agent: &RunAgent, result: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
     match result {
         Ok(output) => {
             let task =
@@ -125,19 +125,19 @@ mod tests {
         };
         bench.skills = [skill].into();
         bench.run(Some(asks)).await;
-        let told = bench.asked()[1].last().unwrap().clone();
-        (told, std::mem::take(&mut *sandbox.0.lock().unwrap()))
+        let text = bench.asked()[1].last().unwrap().clone();
+        (text, std::mem::take(&mut *sandbox.0.lock().unwrap()))
     }
 
     #[tokio::test]
-    async fn a_command_of_an_active_skill_finds_the_secret_and_nobody_reads_it() {
-        let lent =
-            |(told, lent): (String, Vec<usize>)| (told.contains("hush"), told.contains("[secret]"), lent);
-        assert_eq!(lent(run_tool("/mail go", "bash", json!({})).await), (false, true, vec![1]));
-        assert_eq!(lent(run_tool("/mail go", "bash", json!({"fail": true})).await), (false, true, vec![1]));
-        assert_eq!(lent(run_tool("go", "bash", json!({})).await), (false, false, vec![0]));
+    async fn a_command_of_an_active_skill_gets_the_secret_and_no_reader_sees_it() {
+        let counts =
+            |(text, counts): (String, Vec<usize>)| (text.contains("hush"), text.contains("[secret]"), counts);
+        assert_eq!(counts(run_tool("/mail go", "bash", json!({})).await), (false, true, vec![1]));
+        assert_eq!(counts(run_tool("/mail go", "bash", json!({"fail": true})).await), (false, true, vec![1]));
+        assert_eq!(counts(run_tool("go", "bash", json!({})).await), (false, false, vec![0]));
         assert_eq!(
-            lent(run_tool("/mail go", "grep", json!({})).await),
+            counts(run_tool("/mail go", "grep", json!({})).await),
             (false, false, vec![0]),
             "bash alone"
         );

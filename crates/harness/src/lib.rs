@@ -33,7 +33,7 @@ mod task_log;
 mod tool_names;
 mod toolbox;
 
-pub use agent::{Agent, NoApprover, RunBounds, WallClock};
+pub use agent::{NoApprover, RunAgent, RunBounds, WallClock};
 pub use breaker::{ModelGuards, RestRules};
 pub use compact::{CompactOutcome, compact};
 pub use context::{
@@ -58,5 +58,5 @@ pub use run_state::RunState;
 pub use side_call::side_call;
 pub use skills::{DESCRIBE_SKILL, SKILL_MANAGE, describe_skill, skills_index, skills_prompt};
 pub use steering::{MailboxSlot, Steering};
-pub use task_end::TASK;
+pub use task_end::{ACP_TASK, TASK};
 pub use toolbox::Toolbox;

@@ -22,7 +22,7 @@ const IMAGE_COPIES: usize = 3;
 /// Number of bytes requested before a file's size is known.
 const FIRST_BYTES: u64 = 256 << 10;
 
-/// Memory budget of one run's calls, part of the budget of all runs.
+/// Memory budget of one run's calls, which is part of the budget of all runs.
 #[derive(Clone, Debug)]
 pub struct Memory {
     all: Arc<Semaphore>,
@@ -107,7 +107,7 @@ impl CallSandbox {
     }
 
     /// Reserves memory for `bytes`. A smaller reservation is released before waiting for more: two calls that each held
-    /// a part and waited for the rest would deadlock.
+    /// a part and waited for the remainder would deadlock.
     async fn hold(&self, bytes: u64) {
         let held = |_: ()| self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if held(()).as_ref().is_some_and(|(enough, _)| *enough >= bytes) {
@@ -135,7 +135,7 @@ impl Sandbox for CallSandbox {
                 self.hold(most).await;
                 match self.sandbox.read(path, most).await {
                     Err(SandboxError::TooLarge { size, .. }) if size <= limit && most < limit => {
-                        // A file that grows meanwhile is requested again, each time for twice as much.
+                        // If the file grows in the meantime, memory for it is requested again, each time twice as much.
                         most = size.max(most.saturating_mul(2)).min(limit);
                     }
                     Err(SandboxError::TooLarge { path, size, .. }) => {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_tools_read_is_bounded_for_a_run_and_for_all() {
+    async fn memory_of_read_files_is_bounded_per_run_and_for_all_runs() {
         for (runs, calls, mib, expect) in
             [(1, 40, 16, 1), (1, 40, 0, 40), (1, 40, 4, 4), (10, 1, 16, 3), (10, 40, 16, 3), (1, 1, 20, 1)]
         {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_call_held_is_given_back_and_two_that_want_more_do_not_wait_for_each_other() {
+    async fn held_memory_is_released_and_two_growing_calls_do_not_deadlock() {
         let (files, all) = (Arc::new(SizedFiles::default()), Memory::default());
         let two: Vec<CallSandbox> =
             (0..2).map(|_| CallSandbox::new(files.clone(), Vec::new(), all.clone())).collect();

@@ -1,4 +1,4 @@
-//! The concerns of a run, each a value that lives exactly as long as the run.
+//! Middlewares: the concerns of a run, each in a value that lives exactly as long as the run.
 
 mod approvals;
 mod chain;
@@ -9,6 +9,7 @@ mod images;
 mod loop_detection;
 mod midnight;
 mod model_errors;
+mod prompts;
 mod skill_policy;
 mod subagent_limit;
 mod terminal_response;
@@ -27,6 +28,7 @@ pub use images::Images;
 pub use loop_detection::{CallFrequency, LoopDetection, LoopRules};
 pub use midnight::Midnight;
 pub use model_errors::ModelErrors;
+pub use prompts::ServerPrompts;
 pub use skill_policy::{SkillPolicy, asked, named};
 pub use subagent_limit::SubagentLimit;
 pub use terminal_response::TerminalResponse;
@@ -71,8 +73,8 @@ pub trait Middleware: Send {
         AnswerCheck::Accept
     }
 
-    /// Runs after a model call failed for good; may describe the failure for users. The first description in the chain
-    /// wins.
+    /// Runs after a model call failed permanently; may describe the failure for users. The first description in the
+    /// chain wins.
     fn model_failed(&mut self, _turn: &RunState, _error: &ModelError) -> Option<RunFailure> {
         None
     }
@@ -131,9 +133,9 @@ pub enum AnswerCheck {
 pub enum Gate {
     /// The call may be made.
     Allow,
-    /// The call needs a user's approval. Has its description in a line for users.
+    /// The call needs a user's approval. The text describes it to users in one line.
     Ask(String),
-    /// A policy blocks the call. Has a line for users and the text that the model reads.
+    /// A policy blocks the call. The texts are a line for users and the result for the model.
     Block(String, String),
     /// The call is refused, with this text for the model.
     Deny(String),

@@ -1,10 +1,13 @@
 //! The system prompt of lead and custom agents: sections, one file each, selected by the agent's features.
 //!
-//! It stays the same as long as the configuration does, and has no date and no user, so that every request of a thread
-//! begins with the same bytes and providers can cache them. Variable data, such as the time, is in messages.
+//! It stays the same as long as the configuration does, and contains no date and no user, so that every request of a
+//! thread begins with the same bytes and providers can cache them. Variable data, such as the time, is in messages.
 //! Deliberately absent: descriptions of single tools, which each tool provides itself.
 
-use crate::{DESCRIBE_SKILL, RunBounds, SKILL_MANAGE, Toolbox, skills_index, skills_prompt, task_end::TASK};
+use crate::{
+    DESCRIBE_SKILL, RunBounds, SKILL_MANAGE, Toolbox, skills_index, skills_prompt,
+    task_end::{ACP_TASK, TASK},
+};
 use pudu_base::{Skill, foreign};
 use std::fmt::Write;
 
@@ -17,7 +20,8 @@ const EDITING_TOOLS: [&str; 2] = ["write_file", "str_replace"];
 /// Name of the tool that searches the memory.
 const MEMORY: &str = "memory_search";
 /// Name of the tool that asks users.
-const ASK: &str = "ask_clarification";
+/// Name of the tool of runs whose people can be asked.
+pub(crate) const ASK: &str = "ask_clarification";
 
 /// A part of the system prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +68,7 @@ pub struct PromptFacts<'a> {
 #[must_use]
 pub fn prompt_sections(facts: &PromptFacts<'_>) -> Vec<PromptSection> {
     let has = |names: &[&str]| names.iter().any(|name| facts.tools.get(name).is_some());
-    let fixed = |name, told: bool, text: &str| told.then(|| section(name, text));
+    let fixed = |name, included: bool, text: &str| included.then(|| section(name, text));
     let sections = [
         fixed("role", true, include_str!("prompt/role.md")),
         fixed("style", true, include_str!("prompt/style.md")),
@@ -78,6 +82,7 @@ pub fn prompt_sections(facts: &PromptFacts<'_>) -> Vec<PromptSection> {
         mounts(facts.mounts),
         fixed("editing", has(&EDITING_TOOLS), include_str!("prompt/editing.md")),
         has(&[TASK]).then(|| delegating(facts.bounds)),
+        fixed("other_agents", has(&[ACP_TASK]), include_str!("prompt/other_agents.md")),
         fixed("memory", has(&[MEMORY]), include_str!("prompt/memory.md")),
         fixed("citations", has(&WEB_TOOLS), include_str!("prompt/citations.md")),
         facts.profile.and_then(profile),
@@ -105,13 +110,13 @@ fn soul(soul: &str) -> Option<PromptSection> {
 
 fn profile(profile: &str) -> Option<PromptSection> {
     let shown: String = profile.trim().chars().take(MAX_PROFILE_CHARS).collect();
-    let told = || {
+    let profile = || {
         format!(
-            "The person for whom you work wrote this about themselves:\n\n<user>\n{}\n</user>",
+            "The person that you work for wrote this about themselves:\n\n<user>\n{}\n</user>",
             foreign::text(&shown)
         )
     };
-    (!shown.is_empty()).then(|| section("profile", &told()))
+    (!shown.is_empty()).then(|| section("profile", &profile()))
 }
 
 fn mounts(mounts: &[PromptMount]) -> Option<PromptSection> {
@@ -140,9 +145,9 @@ fn skills(facts: &PromptFacts<'_>) -> Option<PromptSection> {
 }
 
 fn switched_off(names: &[String]) -> Option<PromptSection> {
-    let told: Vec<String> =
+    let names: Vec<String> =
         names.iter().take(MAX_SWITCHED_OFF).map(|name| foreign::line(name, 100)).collect();
-    let text = include_str!("prompt/switched_off.md").replace("{skills}", &told.join(", "));
+    let text = include_str!("prompt/switched_off.md").replace("{skills}", &names.join(", "));
     (!names.is_empty()).then(|| section("switched_off", &text))
 }
 
@@ -175,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_told_only_of_what_it_has() {
+    fn the_prompt_mentions_only_what_the_agent_has() {
         let least = ["role", "style", "messages", "confidential", "tools", "files"];
         assert_eq!(names(&facts(&toolbox(&[]))), least);
         let tools = toolbox(&["ask_clarification", "str_replace", "task", "web_fetch", "memory_search"]);

@@ -11,13 +11,13 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Maximum size of the text before the newest message that is kept, in bytes.
+/// Maximum size of the text that is kept before the newest message, in bytes.
 const MAX_EARLIER_BYTES: usize = 128 * 1024;
 
 /// The fold of a run's events: the overview that a user needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// The assistant's whole text, including the text before its tool calls; of a very long text the end.
+    /// The assistant's whole text, including the text before its tool calls. Only the end of a very long text is kept.
     pub text: String,
     /// The agent's current activity.
     pub activity: Activity,
@@ -33,7 +33,7 @@ pub struct Progress {
     pub decided: Vec<Decision>,
     /// Whether the earlier conversation was summarised.
     pub summarized: bool,
-    /// The sub-agents at work, oldest first.
+    /// The active sub-agents, oldest first.
     pub tasks: Vec<Working>,
     /// Outcome of the run, once it has ended.
     pub outcome: Option<Outcome>,
@@ -49,13 +49,13 @@ pub struct PendingCall {
     pub call: CallId,
     /// Identifies the question to the approver.
     pub key: String,
-    /// The requested action, in a line for users.
+    /// One-line description of the requested action, for users.
     pub request: String,
-    /// The full call, where the line leaves something out.
+    /// The full call, if the line is shortened.
     pub whole: Option<Arc<str>>,
 }
 
-/// A sub-agent at work.
+/// An active sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Working {
     call: CallId,
@@ -99,15 +99,37 @@ pub struct RunningTool {
     /// The model's stated purpose of the call, for users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// Its progress, as a number without words of the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
+}
+
+impl RunningTool {
+    /// Returns the call's purpose, or else the tool's name, and its progress.
+    fn describe(&self) -> String {
+        let what = self.description.as_ref().unwrap_or(&self.tool);
+        match &self.progress {
+            Some(progress) => format!("{what} ({progress})"),
+            None => what.clone(),
+        }
+    }
+}
+
+/// Renders the progress of a tool: a share of the whole, or a count if the whole is unknown.
+fn render_progress(done: f64, total: Option<f64>) -> Option<String> {
+    match total.filter(|total| *total > 0.0) {
+        _ if !done.is_finite() || done < 0.0 => None,
+        Some(total) => Some(format!("{:.0} %", (done / total * 100.0).min(100.0))),
+        None => Some(format!("{done:.0}")),
+    }
 }
 
 impl Activity {
-    /// Returns the running tools, each as its purpose or else its name.
+    /// Returns the running tools, each as its purpose or else its name, with its progress.
     #[must_use]
     pub fn tools(&self) -> Vec<String> {
-        let told = |tool: &RunningTool| tool.description.as_ref().unwrap_or(&tool.tool).clone();
         match self {
-            Self::Tools(tools) => tools.iter().map(told).collect(),
+            Self::Tools(tools) => tools.iter().map(RunningTool::describe).collect(),
             Self::Idle | Self::Thinking | Self::Talking | Self::Summarizing | Self::Retrying { .. } => {
                 Vec::new()
             }
@@ -137,10 +159,17 @@ impl Progress {
             }
             RunEvent::ToolStarted { call, tool, description } => {
                 let (call, tool, description) = (call.clone(), tool.clone(), description.clone());
-                let started = RunningTool { call, tool, description };
+                let started = RunningTool { call, tool, description, progress: None };
                 match &mut self.activity {
                     Activity::Tools(tools) => tools.push(started),
                     other => *other = Activity::Tools(vec![started]),
+                }
+            }
+            RunEvent::ToolProgress { call, done, total } => {
+                if let Activity::Tools(tools) = &mut self.activity
+                    && let Some(tool) = tools.iter_mut().find(|tool| tool.call == *call)
+                {
+                    tool.progress = render_progress(*done, *total);
                 }
             }
             RunEvent::ToolEnded { call, .. } => {
@@ -206,7 +235,7 @@ impl Progress {
             TaskStage::Step(_) => {}
             TaskStage::Ended(_) => {
                 self.tasks.retain(|task| task.call != *call);
-                // Approvals of its calls are not awaited any more.
+                // Approvals of its calls are no longer awaited.
                 let below = below(call);
                 self.asked.retain(|asked| !asked.call.as_str().starts_with(&below));
             }
@@ -394,7 +423,7 @@ mod tests {
         assert_eq!(reader.next().await, None);
         assert_eq!(late.next().await, Some(end));
         assert_eq!(late.next().await, None);
-        assert_eq!(replay.read(2).next().await, None, "who has read all is not kept waiting");
+        assert_eq!(replay.read(2).next().await, None, "a reader at the end does not wait");
     }
 
     #[tokio::test]
@@ -412,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fold_shows_the_newest_words_and_what_goes_on() {
+    fn the_fold_shows_the_newest_text_and_the_current_activity() {
         let replay = Replay::default();
         let why = || Some("Counting the lines".to_owned());
         let tool =
@@ -423,9 +452,18 @@ mod tests {
         replay.publish(RunEvent::ToolEnded { call: "1".into(), tool: "bash".into(), error: false });
         let seen = replay.progress();
         assert_eq!(seen.text, "Let me look.");
-        let at_work = RunningTool { call: "2".into(), tool: "bash".into(), description: why() };
+        let at_work =
+            RunningTool { call: "2".into(), tool: "bash".into(), description: why(), progress: None };
         assert_eq!(seen.activity, Activity::Tools(vec![at_work]));
         assert_eq!(seen.activity.tools(), ["Counting the lines"]);
+        let check_progress = |done: f64, total: Option<f64>, expect: &str| {
+            replay.publish(RunEvent::ToolProgress { call: "2".into(), done, total });
+            assert_eq!(replay.progress().activity.tools(), [expect], "{done} of {total:?}");
+        };
+        check_progress(3.0, Some(8.0), "Counting the lines (38 %)");
+        check_progress(9.0, Some(8.0), "Counting the lines (100 %)");
+        check_progress(12.4, None, "Counting the lines (12)");
+        check_progress(f64::NAN, Some(8.0), "Counting the lines");
         replay.publish(RunEvent::Text { message: "n".into(), delta: "42".into() });
         replay.publish(RunEvent::Retract { message: "n".into() });
         assert_eq!(replay.progress().text, "Let me look.\n\n");

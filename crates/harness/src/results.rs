@@ -24,11 +24,11 @@ pub struct ResultRules {
     pub enabled: bool,
     /// Longer results are stored in a file; 0 stores none.
     pub longest: usize,
-    /// Characters shown of the beginning and of the end of a stored result.
+    /// Numbers of characters shown from the beginning and the end of a stored result.
     pub shown: (usize, usize),
     /// Longer results that could not be stored are cut; 0 cuts none.
     pub uncut: usize,
-    /// Characters left of the beginning and of the end of a cut result.
+    /// Numbers of characters kept from the beginning and the end of a cut result.
     pub left: (usize, usize),
     /// Tools whose results are not stored, because they read the stored ones. Their long results are cut to the
     /// beginning.
@@ -130,7 +130,7 @@ impl Results {
         let what = match output.partial {
             false => format!("The whole result, {lines}{}", KEPT_IN[0]),
             true => format!(
-                "The result was too long to be taken in whole: its beginning and its end, {lines}{}",
+                "The result was too long to be stored in full: its beginning and its end, {lines}{}",
                 KEPT_IN[1]
             ),
         };
@@ -147,7 +147,7 @@ impl Results {
         let Some((first, middle, last)) = ends(&text, head, tail) else { return text };
         let left = middle.chars().count();
         format!(
-            "{first}\n[… {left} characters left out; they could not be kept. Ask for less at once …]\n{last}"
+            "{first}\n[… {left} characters left out; they could not be stored. Request less at a time …]\n{last}"
         )
     }
 }
@@ -158,12 +158,12 @@ fn share(window: u64) -> usize {
     usize::try_from(window / 4 * 3).unwrap_or(usize::MAX)
 }
 
-/// Cuts a read text that is too long and explains how to read on.
+/// Cuts a file's text that is too long and explains how to read the rest.
 fn read_on(text: String, most: usize) -> String {
     let Some((first, rest, _)) = ends(&text, most, 0) else { return text };
     let (left, lines) = (rest.chars().count(), first.lines().count());
     format!(
-        "{first}\n[… {left} characters more, behind line {lines} of this result: read on there with start_line, or with offset …]"
+        "{first}\n[… {left} more characters after line {lines} of this result: continue with start_line or offset …]"
     )
 }
 

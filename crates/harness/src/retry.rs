@@ -1,4 +1,4 @@
-//! A model whose failed requests are retried where that may help.
+//! A model whose failed requests are retried if that may help.
 
 use crate::breaker::{Breaker, ModelGuards};
 use futures_util::{StreamExt, stream};
@@ -9,7 +9,7 @@ use tokio::{
     time::Instant,
 };
 
-/// Errors of providers that limit the request rate and require a longer pause than others.
+/// Texts in errors about a request rate that grows too fast. Such errors require a longer pause than others.
 const BURSTS: [&str; 5] =
     ["limit_burst_rate", "rate increased too quickly", "burst rate", "请求速率增长过快", "突发速率"];
 /// Maximum number of attempts on such an error.
@@ -26,7 +26,7 @@ pub struct RetryRules {
     pub cap: Duration,
     /// Shortest wait after a rate limit error.
     pub burst_base: Duration,
-    /// Maximum time that a request waits, from its first attempt on. A wait that would end later is not begun.
+    /// Maximum time that a request waits, counted from its first attempt. A wait that would exceed it is not begun.
     pub patience: Duration,
 }
 
@@ -136,7 +136,7 @@ struct Asking {
 enum RetryState {
     /// Call the model after a wait.
     Ask(Duration),
-    /// Call the model once the provider stops resting. Has whether the rest was reported.
+    /// Call the model once the provider stops resting. The flag is whether the rest was reported.
     Rest(bool),
     /// An answer is being read, within the limit on calls.
     Reading { stream: ModelStream, _permit: Option<OwnedSemaphorePermit> },
@@ -153,9 +153,9 @@ impl Asking {
                     tokio::time::sleep(*wait).await;
                     self.state = RetryState::Rest(false);
                 }
-                RetryState::Rest(told) => {
-                    let told = *told;
-                    if let Some(next) = self.wait_while_resting(told).await {
+                RetryState::Rest(reported) => {
+                    let reported = *reported;
+                    if let Some(next) = self.wait_while_resting(reported).await {
                         return Some(next);
                     }
                 }
@@ -168,7 +168,7 @@ impl Asking {
     }
 
     /// Waits while the provider rests, then calls the model. Reports the rest once.
-    async fn wait_while_resting(&mut self, told: bool) -> Option<Result<Delta, ModelError>> {
+    async fn wait_while_resting(&mut self, reported: bool) -> Option<Result<Delta, ModelError>> {
         let breaker = self.breaker.clone();
         // Created before the check, so that no notification is missed in between.
         let awake = breaker.awake.notified();
@@ -185,7 +185,7 @@ impl Asking {
             self.state = RetryState::Over;
             return Some(Err(resting(Some(left))));
         }
-        if told {
+        if reported {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep(left) => {}
@@ -219,7 +219,7 @@ impl Asking {
                 Ok(delta)
             }
             Some(Err(error)) => self.again(error),
-            None => self.again(ModelError::Cut("the answer was cut".into())),
+            None => self.again(ModelError::Cut("the answer was truncated".into())),
         }
     }
 
@@ -233,7 +233,7 @@ impl Asking {
         let attempts = if is_burst { self.rules.attempts.min(BURST_ATTEMPTS) } else { self.rules.attempts };
         let base = if is_burst { self.rules.burst_base } else { self.rules.base };
         let wait = asked.unwrap_or_else(|| self.rules.jitter(base, self.wait));
-        // Another model answers meanwhile, unless the provider asks for only a short wait.
+        // Another model answers in the meantime, unless the provider asks for only a short wait.
         let is_limited = matches!(&error, ModelError::Busy { limited: true, .. });
         let is_passed_over = !self.waits_for_rest && asked.map_or(is_limited, |asked| asked > self.rules.cap);
         let is_over = self.attempt >= attempts || wait > self.patience_left() || is_passed_over;
@@ -255,7 +255,7 @@ impl Asking {
 
 /// Returns the error for a request to a provider that is resting.
 fn resting(left: Option<Duration>) -> ModelError {
-    let detail = "it failed often and rests".to_owned();
+    let detail = "it failed repeatedly and is paused".to_owned();
     ModelError::Busy { retry_after: left, limited: false, detail }
 }
 
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_may_pass_is_asked_again_and_the_providers_wait_is_honoured() {
+    async fn transient_failures_are_retried_and_the_providers_wait_is_honoured() {
         let model = model(vec![
             vec![Err(busy(Some(7)))],
             vec![text("Hel")],
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_failed_together_do_not_come_back_together() {
+    fn requests_that_failed_together_are_not_retried_together() {
         let rules = RetryRules::default();
         let waits: Vec<Duration> =
             (0..100).map(|_| rules.jitter(rules.base, Duration::from_secs(2))).collect();
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn with_another_model_to_ask_a_provider_that_asks_for_time_is_not_waited_for_long() {
+    async fn a_long_wait_is_skipped_if_another_model_can_be_called() {
         let start = Instant::now();
         let patient = |replies| model(replies).without_waiting_for_rest();
         assert_eq!(ask(&patient(vec![vec![Err(busy(Some(20)))]])).await, [Err(busy(Some(20)))]);
@@ -383,11 +383,11 @@ mod tests {
         assert_eq!(start.elapsed().as_secs(), 6);
         let limited = || ModelError::Busy { retry_after: None, limited: true, detail: "slow".into() };
         assert_eq!(ask(&patient(vec![vec![Err(limited())]])).await, [Err(limited())]);
-        assert_eq!(start.elapsed().as_secs(), 6, "a limit without a hint is not waited for at all");
+        assert_eq!(start.elapsed().as_secs(), 6, "without a requested delay there is no wait");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_limit_on_the_growth_of_requests_waits_longer_and_is_tried_twice() {
+    async fn a_burst_limit_waits_longer_and_is_tried_twice() {
         let burst = || ModelError::Busy {
             retry_after: None,
             limited: true,
@@ -399,20 +399,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_more_calls_than_allowed_go_on_at_once() {
+    async fn concurrent_calls_do_not_exceed_the_limit() {
         let guards = ModelGuards::default();
         guards.set(RestRules::default(), 1);
         let model = limited(vec![vec![text("a"), finish()], vec![text("b"), finish()]], &guards);
         let mut first = model.stream(Request::default());
         assert_eq!(first.next().await, Some(text("a")));
         let mut second = model.stream(Request::default());
-        assert!(futures_util::FutureExt::now_or_never(second.next()).is_none(), "it waits for the first");
+        assert!(
+            futures_util::FutureExt::now_or_never(second.next()).is_none(),
+            "it waits for the first call"
+        );
         drop(first);
         assert_eq!(second.next().await, Some(text("b")));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_cannot_pass_soon_is_not_asked_again() {
+    async fn failures_that_cannot_pass_soon_are_not_retried() {
         for error in [ModelError::Auth("no".into()), busy(Some(61))] {
             let model = model(vec![vec![Err(error.clone())]]);
             assert_eq!(ask(&model).await, [Err(error)]);
@@ -420,7 +423,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_provider_that_keeps_failing_rests_and_is_then_probed() {
+    async fn a_provider_that_keeps_failing_is_paused_and_then_probed() {
         let mut replies = vec![vec![Err(busy(None))]; (TRIES * RestRules::default().after) as usize];
         replies.push(vec![text("back"), finish()]);
         replies.push(vec![text("on"), finish()]);
@@ -434,12 +437,16 @@ mod tests {
         let first = [waits(), text("back"), finish()];
         let (first, second) = if one == first { (one, two) } else { (two, one) };
         assert_eq!(first, [waits(), text("back"), finish()]);
-        assert_eq!(second, [waits(), text("on"), finish()], "it need not rest once more: the first tried");
+        assert_eq!(
+            second,
+            [waits(), text("on"), finish()],
+            "no further pause is needed: the first call was a probe"
+        );
         assert_eq!(start.elapsed(), RestRules::default().time);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_provider_that_asks_for_time_is_asked_as_often_as_configured_and_within_the_patience() {
+    async fn a_requested_wait_is_honoured_within_attempts_and_patience() {
         let check = async |asked: Option<u64>, attempts: u32, patience: u64, calls: usize, seconds: u64| {
             let script = vec![vec![Err(busy(asked))]; 50];
             let inner = Arc::new(RetryScript(Mutex::new(script.into())));
@@ -464,7 +471,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_empty_answer_is_whole_and_paid_for_once() {
+    async fn an_empty_answer_is_complete_and_charged_once() {
         for said in [vec![], vec![text("Hm."), Ok(Delta::Retract)]] {
             let reply: DeltaScript = said.into_iter().chain([finish()]).collect();
             assert_eq!(ask(&model(vec![reply.clone()])).await, reply);
@@ -472,7 +479,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_filter_or_a_limit_ended_is_not_asked_again() {
+    async fn filtered_and_truncated_answers_are_not_retried() {
         for why in [Finish::Filtered, Finish::Length] {
             let model = model(vec![vec![Ok(Delta::Finish(why))]]);
             assert_eq!(ask(&model).await, [Ok(Delta::Finish(why))]);

@@ -1,8 +1,9 @@
 //! The loop.
 
 mod calls;
+mod host;
 
-use crate::{Agent, AnswerCheck, Middleware, RunState, Steering, drawn, goal, tool_names::repair_names};
+use crate::{AnswerCheck, Middleware, RunAgent, RunState, Steering, drawn, goal, tool_names::repair_names};
 use futures_util::StreamExt;
 use pudu_base::{
     Assistant, Delta, FailureCause, Finish, Human, LogError, Message, ModelCaller, ModelError, Outcome,
@@ -19,10 +20,10 @@ const MAX_ANSWER_BYTES: usize = 128 * 1024;
 /// Maximum length of a model's thoughts about one answer, in bytes.
 const MAX_THOUGHT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Takes a thread from its current state to an answer, either for a new question or to continue a run that a crash
-/// interrupted. However it ends, everything said and done is in the log before the last event.
+/// Runs the agent on a thread until it answers, for a new question or to resume a run that a crash interrupted. However
+/// the run ends, everything said and done is in the log before the last event.
 pub async fn run(
-    agent: &Agent,
+    agent: &RunAgent,
     chain: &mut Chain,
     run_state: &mut RunState,
     steering: &Steering,
@@ -30,7 +31,7 @@ pub async fn run(
 ) -> Outcome {
     let tasks = run_state.tasks.clone();
     let cut = {
-        // Its calls are dropped with it, after the cause is known.
+        // The calls are dropped with the loop, after the cause is known.
         let mut work = std::pin::pin!(run_loop(agent, chain, run_state, steering));
         let cut = tokio::select! {
             biased;
@@ -43,7 +44,7 @@ pub async fn run(
         };
         cut.inspect_err(|cut| tasks.cut(cut))
     };
-    // An answer that was complete in time is kept: only its evaluation was cut.
+    // If the answer was complete in time and only its goal check was interrupted, the run still succeeds.
     let outcome = cut.unwrap_or_else(|cut| answered_here(run_state).unwrap_or(cut));
     if outcome != Outcome::Success {
         run_state.keep_partial(agent.model.name(), unfinished_reason(&outcome), &outcome);
@@ -73,7 +74,7 @@ fn unfinished_reason(outcome: &Outcome) -> &'static str {
 
 /// Runs the loop. The thread's state determines the next step, so an interrupted run continues where it was.
 async fn run_loop(
-    agent: &Agent,
+    agent: &RunAgent,
     chain: &mut Chain,
     run_state: &mut RunState,
     steering: &Steering,
@@ -86,7 +87,8 @@ async fn run_loop(
         if !calls.is_empty() {
             calls::perform(agent, chain, run_state, calls).await?;
         }
-        // A question to users ends a run, and so does an answer before a crash: steering is too late for it.
+        // The run is over if the last step asked the user a question, or if it was answered before a crash. Steering
+        // then comes too late.
         if let Some(outcome) = ended(agent, run_state, steering, true).await? {
             return Ok(outcome);
         }
@@ -104,8 +106,8 @@ async fn run_loop(
     Ok(Outcome::Limit)
 }
 
-/// Puts a reply into the thread. If the answer does not end the run, an instruction for the model follows or replaces
-/// it.
+/// Adds a reply to the thread. If a middleware does not accept the answer, it fails the run, or its instruction for the
+/// model is added after the reply or in its place.
 fn settle(
     chain: &mut Chain,
     run_state: &mut RunState,
@@ -138,16 +140,16 @@ fn settle(
 
 /// Returns the outcome if the run has already ended, unless the thread's goal requires more and a step is left.
 async fn ended(
-    agent: &Agent,
+    agent: &RunAgent,
     run_state: &mut RunState,
     steering: &Steering,
-    may_go_on: bool,
+    may_continue: bool,
 ) -> Result<Option<Outcome>, RunFailure> {
     let outcome = answered(run_state);
-    if outcome == Some(Outcome::Success) && may_go_on && !steering.is_goal_dropped() {
-        let goes_on = goal::should_continue(agent, run_state).await;
+    if outcome == Some(Outcome::Success) && may_continue && !steering.is_goal_dropped() {
+        let continues = goal::should_continue(agent, run_state).await;
         commit(agent, run_state).await?;
-        return Ok(outcome.filter(|_| !goes_on));
+        return Ok(outcome.filter(|_| !continues));
     }
     Ok(outcome)
 }
@@ -179,7 +181,7 @@ fn answered(run_state: &RunState) -> Option<Outcome> {
     }
 }
 
-pub(super) async fn commit(agent: &Agent, run_state: &mut RunState) -> Result<(), RunFailure> {
+pub(super) async fn commit(agent: &RunAgent, run_state: &mut RunState) -> Result<(), RunFailure> {
     run_state.commit(&agent.log).await.map_err(|error| log_failure(&error))
 }
 
@@ -204,7 +206,11 @@ struct ModelReply {
 }
 
 /// Calls the model and returns its complete reply. A request that was too long is shortened once.
-async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Result<ModelReply, RunFailure> {
+async fn ask(
+    agent: &RunAgent,
+    chain: &mut Chain,
+    run_state: &mut RunState,
+) -> Result<ModelReply, RunFailure> {
     loop {
         let request = prepare(agent, chain, run_state).await?;
         let error = match call(agent, chain, run_state, request).await {
@@ -222,13 +228,13 @@ async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Resu
 }
 
 /// Returns the thread's messages for models.
-pub(super) fn messages(agent: &Agent, run_state: &RunState) -> Vec<Arc<Message>> {
+pub(super) fn messages(agent: &RunAgent, run_state: &RunState) -> Vec<Arc<Message>> {
     let read = run_state.state().messages.values().filter(|message| !message.is_failure());
     read.map(|message| own_memory(agent, message)).collect()
 }
 
 /// Returns a message without the recalled memory of another user.
-fn own_memory(agent: &Agent, message: &Arc<Message>) -> Arc<Message> {
+fn own_memory(agent: &RunAgent, message: &Arc<Message>) -> Arc<Message> {
     match &**message {
         Message::Human(human)
             if human.recalled.as_ref().is_some_and(|recalled| recalled.user != agent.remembers) =>
@@ -239,8 +245,12 @@ fn own_memory(agent: &Agent, message: &Arc<Message>) -> Arc<Message> {
     }
 }
 
-/// Prepares the next request. Its omissions are in the log before the request is sent.
-async fn prepare(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Result<Request, RunFailure> {
+/// Prepares the next request. Its omissions are logged before the request is sent.
+async fn prepare(
+    agent: &RunAgent,
+    chain: &mut Chain,
+    run_state: &mut RunState,
+) -> Result<Request, RunFailure> {
     let mut request = Request {
         system: agent.system.to_string(),
         messages: messages(agent, run_state),
@@ -260,7 +270,7 @@ async fn prepare(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> 
 
 /// Calls the model once.
 async fn call(
-    agent: &Agent,
+    agent: &RunAgent,
     chain: &mut Chain,
     run_state: &mut RunState,
     request: Request,
@@ -351,7 +361,8 @@ fn apply_delta(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
     }
 }
 
-/// Counts the known cost of a failed attempt for the model that was called.
+/// Adds a failed attempt, with its usage if known, to the spending on the model that was called. A free attempt without
+/// usage is not added.
 fn count_failed(run_state: &mut RunState, reply: &mut Assistant, is_free: bool) {
     let usage = reply.usage.take();
     run_state.count_failed(reply.model.as_deref().unwrap_or_default(), usage, usage.is_none() && is_free);

@@ -22,7 +22,7 @@ pub struct RunState {
     pub replay: Arc<Replay>,
     /// Spending of this run on models.
     pub spending: SpendingTally,
-    /// The limit for which a middleware ended the run before its model was done.
+    /// The limit that made a middleware end the run before its model was done.
     pub stop_reason: Option<StopReason>,
     /// Whether the thread keeps a failure as a message, for clients that read the thread later.
     pub keeps_failure: bool,
@@ -35,8 +35,8 @@ pub struct RunState {
     draft: Option<AnswerDraft>,
 }
 
-/// Updates that are being written to the log. If the waiting future is dropped, the log writes them anyway: the next
-/// commit waits for it first.
+/// Updates that are being written to the log. If the future that waits for them is dropped, the write is not lost: the
+/// next commit waits for it first.
 struct Writing {
     updates: Arc<[Update]>,
     done: BoxFuture<'static, Result<Seq, LogError>>,
@@ -90,7 +90,7 @@ impl RunState {
         (self.pending.is_empty() && self.writing.is_none()).then_some((self.seq, self.state))
     }
 
-    /// Changes the thread. The change is durable after the next [`RunState::commit`].
+    /// Applies an update to the thread. It is durable after the next [`RunState::commit`].
     pub fn apply(&mut self, update: Update) {
         self.state.apply(update.clone());
         self.pending.push(update);
@@ -102,7 +102,7 @@ impl RunState {
     /// Dropping the future loses nothing: the next commit waits for the write in progress.
     ///
     /// # Errors
-    /// When another writer changed the thread, or the store failed.
+    /// If another writer changed the thread, or the store failed.
     pub async fn commit(&mut self, log: &Arc<dyn ThreadLog>) -> Result<(), LogError> {
         self.tasks.take().into_iter().for_each(|step| self.apply(step));
         loop {
@@ -238,8 +238,8 @@ impl RunState {
 
     /// Returns whether a call is a sub-agent's task left unfinished by an earlier process.
     fn is_lost(&self, call: &ToolCall) -> bool {
-        let was_begun = self.state.begun.contains(&call.id) || self.state.interrupted.contains_key(&call.id);
-        call.name == TASK && was_begun && !self.tasks.began(&call.id)
+        let had_begun = self.state.begun.contains(&call.id) || self.state.interrupted.contains_key(&call.id);
+        task_end::has_steps(&call.name) && had_begun && !self.tasks.began(&call.id)
     }
 
     /// Records the end of a sub-agent's task left unfinished by an earlier process.
@@ -306,8 +306,8 @@ impl RunState {
         )
     }
 
-    /// Adds a reminder for the model: at the end of the current request, and in the thread, so that it keeps this
-    /// place.
+    /// Adds a reminder for the model: at the end of the current request, and in the thread, so that its position stays
+    /// the same.
     pub fn remind(&mut self, request: &mut Request, text: String) {
         request.messages.push(self.note(text));
     }

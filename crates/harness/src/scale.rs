@@ -32,15 +32,15 @@ pub(crate) struct ScaledImage {
 /// Why an image cannot be shown, in text for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ImageProblem {
-    #[error("it is no PNG, JPEG, WebP or GIF, whatever its name says")]
+    #[error("it is not a PNG, JPEG, WebP or GIF image, whatever its name says")]
     Unknown,
-    #[error("it has {0} x {1} pixels, more than can be looked at: scale it down first")]
+    #[error("it has {0} x {1} pixels, which is too large: scale it down first")]
     Huge(u32, u32),
-    #[error("it is damaged or cut off")]
+    #[error("it is damaged or truncated")]
     Damaged,
 }
 
-/// Scales an image for a request. Blocks: a photo takes a while.
+/// Scales an image for a request. This blocks; a photo takes a while.
 pub(crate) fn scale(bytes: Vec<u8>) -> Result<ScaledImage, ImageProblem> {
     let mime = image_kind(&bytes).ok_or(ImageProblem::Unknown)?;
     let format = ImageFormat::from_mime_type(mime).ok_or(ImageProblem::Unknown)?;
@@ -97,7 +97,7 @@ fn shrink(image: DynamicImage) -> DynamicImage {
     image.thumbnail_exact(side(width), side(height))
 }
 
-/// Encodes a photo as JPEG and all else as PNG, which keeps text sharp, unless that is too large.
+/// Encodes photos as JPEG and everything else as PNG, which keeps text sharp, unless the PNG is too large.
 fn encode(image: &DynamicImage, from: ImageFormat) -> Result<(Vec<u8>, &'static str), ImageProblem> {
     if from != ImageFormat::Jpeg {
         let mut out = Cursor::new(Vec::new());

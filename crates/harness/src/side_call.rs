@@ -1,5 +1,5 @@
-//! A model call outside the conversation, such as for a summary or a title: its answer is a single text, without tools
-//! and thoughts, and is not streamed to readers.
+//! A model call outside the conversation, such as for a summary or a title. Its answer is a single text, without tools
+//! or thoughts, and is not streamed to readers.
 
 use futures_util::StreamExt;
 use pudu_base::{
@@ -13,7 +13,7 @@ const MAX_ANSWER_BYTES: usize = 64 * 1024;
 /// counted in the tally for the model that answered. `on_event` receives usage and retries.
 ///
 /// # Errors
-/// When the model failed, or its answer was cut.
+/// If the model failed, or its answer was cut.
 pub async fn side_call(
     model: &dyn Model,
     request: Request,
@@ -24,9 +24,9 @@ pub async fn side_call(
     // Another model may answer in its place.
     let (mut by, mut usage) = (model.name().to_owned(), None);
     let answer = read(model, Request { caller, ..request }, |delta| match delta {
-        Delta::Usage(told) => {
-            usage = Some(*told);
-            on_event(RunEvent::Usage { usage: *told });
+        Delta::Usage(reported) => {
+            usage = Some(*reported);
+            on_event(RunEvent::Usage { usage: *reported });
         }
         Delta::Model(name) => by.clone_from(name),
         Delta::Again { attempt, wait, reason, .. } => {
@@ -76,7 +76,7 @@ async fn read(
             return Ok(text);
         }
     }
-    Err(ModelError::Cut("the answer was cut".into()))
+    Err(ModelError::Cut("the answer was truncated".into()))
 }
 
 #[cfg(test)]
@@ -87,13 +87,13 @@ mod tests {
     use std::{sync::Mutex, time::Duration};
 
     #[tokio::test]
-    async fn a_failed_try_costs_as_well_and_its_words_do_not_count() {
+    async fn a_failed_attempt_is_charged_and_its_text_is_discarded() {
         let again =
             Delta::Again { attempt: 1, wait: Duration::ZERO, reason: RetryReason::Garbled, free: false };
         let (early, late) = (Delta::Text("Hm".into()), Delta::Text("Sum".into()));
-        let (failed, told) = (Delta::Usage(Usage::plain(7, 2)), Delta::Usage(Usage::plain(1, 1)));
+        let (failed, reported) = (Delta::Usage(Usage::plain(7, 2)), Delta::Usage(Usage::plain(1, 1)));
         let finish = Delta::Finish(Finish::Complete);
-        let deltas = [failed, again, early, Delta::Retract, late, told, finish];
+        let deltas = [failed, again, early, Delta::Retract, late, reported, finish];
         let script = ScriptedReply::Says(deltas.into_iter().map(Ok).collect());
         let model = ScriptedModel { replies: Mutex::new([script].into()), ..ScriptedModel::default() };
         let mut spending = SpendingTally::default();

@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// Name of the tool that changes skills.
 pub const SKILL_MANAGE: &str = "skill_manage";
 
-/// Maximum length of the list, in bytes, as long as shortening descriptions helps.
+/// Maximum length of the list, in bytes. A longer list gets shorter descriptions and, if necessary, fewer skills.
 const MAX_LIST_BYTES: usize = 24 * 1024;
 /// Length of a shortened description, in characters.
 const SHORT: usize = 100;
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skill_that_only_people_start_is_in_no_list() {
+    fn a_skill_that_only_people_start_is_not_listed() {
         let hidden = SkillInvocation { by_model: false, by_people: true };
         let hidden = Skill { invocation: hidden, ..skill("hidden", "Two.") };
         let both = [skill("a", "One."), hidden.clone()];
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_has_the_names_alone_and_is_bounded() {
+    fn an_index_contains_only_names_and_is_bounded() {
         assert_eq!(skills_index(&[]), None);
         let index = skills_index(&[skill("a", "Secretly."), skill("b", "Two.")]).unwrap();
         assert!(index.ends_with("<skills>\na\nb\n</skills>") && !index.contains("Secretly"), "{index}");

@@ -1,4 +1,4 @@
-//! Messages that reach a run while it works.
+//! Messages that arrive during a run.
 
 use pudu_base::Human;
 use std::{
@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 /// Maximum number of messages that wait for the next model call.
 const MAX_PENDING_MESSAGES: usize = 32;
 
-/// A small mailbox of a run. A message in it either enters the thread before the next model call or is returned when
-/// the run ends: none is lost in between.
+/// A run's mailbox. Each message either enters the thread before the next model call or is returned when the run ends,
+/// so that none is lost.
 #[derive(Clone, Debug, Default)]
 pub struct Steering(Arc<Inner>);
 
@@ -110,12 +110,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_waits_for_what_is_being_written_down() {
+    async fn closing_waits_for_messages_that_are_being_stored() {
         let steering = Steering::default();
         let (one, two) = (steering.reserve().unwrap(), steering.reserve().unwrap());
         let mut closing = Box::pin(steering.close());
         assert!(futures_util::poll!(&mut closing).is_pending());
-        assert!(steering.reserve().is_none(), "it takes no more");
+        assert!(steering.reserve().is_none(), "it accepts no more messages");
         one.fill(human("one"));
         assert!(futures_util::poll!(&mut closing).is_pending());
         drop(two);

@@ -2,13 +2,15 @@
 //!
 //! A sub-agent is the same [`run`](crate::run) with another chain, other tools and a temporary thread; only its steps
 //! are kept, in its parent's log (`steps.rs`). It works in its parent's sandbox, and dropping the call cancels it.
-//! Deliberately absent: a pool or a second executor. A reply limits the concurrent tasks, so a task's time counts from
-//! its start. `task_end.rs` alone judges how a task ended.
+//! Deliberately absent: a pool or a second executor. The number of tasks in one reply is limited, so a task's time
+//! counts from its start. `task_end.rs` alone judges how a task ended.
 
 mod steps;
 
+pub use steps::StepLog;
+
 use crate::{
-    Agent, Replay, RunBounds, RunState, SEARCH, SkillPolicy, Steering, TASK, WallClock, replay::below,
+    Replay, RunAgent, RunBounds, RunState, SEARCH, SkillPolicy, Steering, TASK, WallClock, replay::below,
     searching, skills_prompt, subagent_chain, task_end::TaskEnding,
 };
 use pudu_base::{
@@ -23,7 +25,6 @@ use std::{
     sync::{Arc, LazyLock},
     time::Duration,
 };
-use steps::StepLog;
 use tokio_util::sync::CancellationToken;
 
 /// Default timeout of a task, as in DeerFlow.
@@ -34,8 +35,8 @@ const BASH: &str = "bash";
 const MAX_ABOUT_CHARS: usize = 200;
 /// Name of the tool that a model without vision cannot use.
 const VIEW_IMAGE: &str = "view_image";
-/// Tools that no sub-agent has: it does not talk to users, has no sub-agents of its own, and the to-do list is its
-/// parent's.
+/// Tools that no sub-agent has: it does not talk to users, starts no sub-agents, and does not change its parent's
+/// to-do list.
 const NEVER: [&str; 4] = [TASK, "ask_clarification", "present_files", "write_todos"];
 
 /// A kind of sub-agent.
@@ -76,14 +77,14 @@ pub fn builtin() -> Vec<SubagentKind> {
     vec![
         kind(
             "general-purpose",
-            "work of many steps that needs thought: research, analysis, writing, code",
+            "work with many steps that needs thought: research, analysis, writing, code",
             include_str!("subagent/general.md"),
             None,
             150,
         ),
         kind(
             BASH,
-            "a series of shell commands whose output would only be in the way here: builds, tests, conversions",
+            "a series of shell commands whose output would only distract here: builds, tests, conversions",
             include_str!("subagent/bash.md"),
             Some(&hands),
             60,
@@ -110,9 +111,9 @@ impl Kinds {
         }
         let list: String = kinds.iter().map(|kind| format!("\n- {}: {}", kind.name, kind.about)).collect();
         let about = format!(
-            "Gives a piece of work to a sub-agent with a context of its own, and returns its report. Use it for \
-             work that takes many steps or much reading; call it up to {at_once} times in one reply for pieces that \
-             do not need each other. A sub-agent sees your files and nothing of this conversation. Kinds:{list}"
+            "Delegates a piece of work to a sub-agent with its own context, and returns its report. Use it for \
+             work that takes many steps or a lot of reading; call it up to {at_once} times in one reply for pieces that \
+             are independent. A sub-agent can see your files, but not this conversation. Kinds:{list}"
         );
         let spec = Arc::new(ToolSpec { description: about, ..SPEC.clone() });
         Some(Self { kinds: kinds.into(), spec })
@@ -130,7 +131,7 @@ impl Kinds {
     ///
     /// An agent without a shell is not offered the kind that only runs commands.
     #[must_use]
-    pub fn task(&self, parent: &Agent, skills: Arc<[Skill]>) -> Option<Arc<dyn Tool>> {
+    pub fn task(&self, parent: &RunAgent, skills: Arc<[Skill]>) -> Option<Arc<dyn Tool>> {
         let shell = parent.tools.get(BASH).is_some();
         let there = self.kinds.iter().filter(|kind| shell || kind.name != BASH).cloned().collect();
         let all = Self::new(there, parent.bounds.at_once)?;
@@ -150,7 +151,7 @@ struct Args {
 
 struct SubagentTask {
     all: Kinds,
-    parent: Agent,
+    parent: RunAgent,
     skills: Arc<[Skill]>,
 }
 
@@ -178,12 +179,15 @@ impl Tool for SubagentTask {
 
 impl SubagentTask {
     /// Assembles a sub-agent.
-    fn agent(&self, kind: &SubagentKind, log: Arc<StepLog>, cx: &ToolCx) -> Agent {
+    fn agent(&self, kind: &SubagentKind, log: Arc<StepLog>, cx: &ToolCx) -> RunAgent {
         let parent = &self.parent;
         let model = kind.model.clone().unwrap_or_else(|| parent.model.clone());
         let sees = model.supports_vision();
-        let above =
-            Above { approver: parent.approver.clone(), tell: cx.events.clone(), task: cx.call.clone() };
+        let above = ParentApprover {
+            approver: parent.approver.clone(),
+            tell: cx.events.clone(),
+            task: cx.call.clone(),
+        };
         let has = |name: &str| {
             let given = kind.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
             let allowed = cx.allowed_tools.as_ref().is_none_or(|only| only.iter().any(|tool| tool == name));
@@ -196,16 +200,17 @@ impl SubagentTask {
         };
         // A sub-agent with explicitly named tools sees each schema.
         let searches = kind.tools.is_none() && has(SEARCH);
-        searching(Agent {
+        searching(RunAgent {
             model,
             thinking: Thinking::Off,
             sampling: Sampling::default(),
             tools: parent.tools.only(has),
             sandbox: parent.sandbox.clone(),
+            workspace: parent.workspace.clone(),
             log,
             approver: Arc::new(above),
             policy: parent.policy.clone(),
-            guardrail: parent.guardrail.clone().map(|guard| Arc::new(GuardBelow(guard)) as _),
+            guardrail: parent.guardrail.clone().map(|guard| Arc::new(SubagentGuardrail(guard)) as _),
             deferred: if searches { parent.deferred.clone() } else { Arc::default() },
             results: parent.results.clone(),
             context: parent.context.clone(),
@@ -223,9 +228,10 @@ impl SubagentTask {
 
     /// Returns a kind's system prompt, with its skills.
     fn system(&self, kind: &SubagentKind) -> Arc<str> {
-        let told = |skill: &&Skill| kind.skills.as_ref().is_none_or(|names| names.contains(&skill.name));
-        let told: Vec<Skill> = self.skills.iter().filter(told).cloned().collect();
-        match skills_prompt(&told) {
+        let is_visible =
+            |skill: &&Skill| kind.skills.as_ref().is_none_or(|names| names.contains(&skill.name));
+        let visible: Vec<Skill> = self.skills.iter().filter(is_visible).cloned().collect();
+        match skills_prompt(&visible) {
             Some(skills) => format!("{}\n\n{skills}", kind.system).into(),
             None => kind.system.clone(),
         }
@@ -234,7 +240,7 @@ impl SubagentTask {
 
 /// Runs a sub-agent and reports its progress to its parent's readers.
 async fn run_subagent(
-    agent: Agent,
+    agent: RunAgent,
     kind: &SubagentKind,
     skills: SkillPolicy,
     log: &StepLog,
@@ -280,8 +286,8 @@ async fn run_subagent(
     ToolOutput { text, spending, decisions, task, ..ToolOutput::default() }
 }
 
-/// A task that readers know to be running. If its call is dropped, the task was cancelled; its parent's run has the
-/// reason.
+/// A task whose start was published to readers. If it is dropped before it ends, it is reported as cancelled; the
+/// parent's run knows the reason.
 struct OpenTask<'a> {
     log: &'a StepLog,
     cx: &'a ToolCx,
@@ -318,17 +324,17 @@ fn run_state(cx: &ToolCx, prompt: String, at: Option<String>, replay: Arc<Replay
 
 /// Returns the newest non-empty text of the assistant.
 fn report(state: &ThreadState) -> String {
-    let mut spoken =
+    let mut replies =
         state.messages.values().rev().filter(|message| matches!(***message, Message::Assistant(_)));
     let words =
         |message: &Arc<Message>| Some(message.text().trim().to_owned()).filter(|words| !words.is_empty());
-    spoken.find_map(words).unwrap_or_default()
+    replies.find_map(words).unwrap_or_default()
 }
 
-/// The parent's guardrails, which know that a sub-agent calls.
-struct GuardBelow(Arc<dyn Guardrail>);
+/// The parent's guardrails, with every call marked as a sub-agent's.
+struct SubagentGuardrail(Arc<dyn Guardrail>);
 
-impl Guardrail for GuardBelow {
+impl Guardrail for SubagentGuardrail {
     fn evaluate<'a>(&'a self, call: &'a GuardedCall) -> BoxFuture<'a, GuardrailVerdict> {
         Box::pin(async move {
             let call = GuardedCall { is_subagent: true, ..call.clone() };
@@ -339,7 +345,7 @@ impl Guardrail for GuardBelow {
 
 /// Passes a sub-agent's approvals on to its parent's reply. Each sub-agent numbers its own calls, so the calls are
 /// prefixed with the parent call.
-struct Above {
+struct ParentApprover {
     approver: Arc<dyn Approver>,
     tell: Tell,
     task: CallId,
@@ -349,18 +355,18 @@ struct Above {
 #[must_use]
 pub fn told_call(run: &RunId, call: &CallId) -> (RunId, CallId) {
     match run.as_str().split_once('.') {
-        Some((parent, task)) => (parent.into(), Above::named(&task.into(), call)),
+        Some((parent, task)) => (parent.into(), ParentApprover::named(&task.into(), call)),
         None => (run.clone(), call.clone()),
     }
 }
 
-impl Above {
+impl ParentApprover {
     fn named(task: &CallId, call: &CallId) -> CallId {
         format!("{}{call}", below(task)).into()
     }
 }
 
-impl Approver for Above {
+impl Approver for ParentApprover {
     fn decide<'a>(&'a self, request: &'a ApprovalRequest, _: &'a Tell) -> BoxFuture<'a, Decision> {
         Box::pin(async move {
             let (task, above) = (self.task.clone(), self.tell.clone());

@@ -6,13 +6,20 @@ use std::time::Duration;
 
 /// Name of the tool that starts a sub-agent.
 pub const TASK: &str = "task";
+/// Name of the tool that gives a task to another agent by the Agent Client Protocol.
+pub const ACP_TASK: &str = "invoke_acp_agent";
 /// Text of a task whose run a user stopped.
 pub(crate) const CANCELLED: &str = "Task cancelled by user.";
 /// Error of a task during which the process exited.
 pub(crate) const LOST: &str =
-    "a restart interrupted it. Some of its work may be done: look before you give it out again";
+    "a restart interrupted it. Some of its work may be done: check before you delegate it again";
 /// Error of a task that ended without a report.
-const SILENT: &str = "it reported nothing";
+const SILENT: &str = "it ended without a report";
+
+/// Returns whether the calls of a tool are tasks with steps in the log of the thread.
+pub(crate) fn has_steps(tool: &str) -> bool {
+    tool == TASK || tool == ACP_TASK
+}
 
 /// End of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +31,7 @@ pub(crate) struct TaskEnding {
 }
 
 impl TaskEnding {
-    /// Judges how a run ended: `stop_reason` is the limit for which a middleware stopped it, and `report` is its last
+    /// Judges how a run ended: `stop_reason` is the limit that made a middleware stop it, and `report` is its last
     /// text.
     pub(crate) fn from_outcome(
         outcome: &Outcome,
@@ -43,7 +50,7 @@ impl TaskEnding {
             (Outcome::Stopped, _) => end(TaskStatus::Cancelled, String::new()),
             (Outcome::Timeout, _) => {
                 let error = format!("no end after {} s", time.as_secs_f64());
-                end(TaskStatus::TimedOut, so_far(error, &report))
+                end(TaskStatus::TimedOut, with_report(error, &report))
             }
             // Findings before a limit are still useful.
             (Outcome::Success, _) | (_, Some(_)) if !report.is_empty() => end(TaskStatus::Completed, report),
@@ -53,7 +60,9 @@ impl TaskEnding {
             (_, Some(StopReason::TokenCapped)) => {
                 end(TaskStatus::Failed, "it used up its token budget".to_owned())
             }
-            (Outcome::Error(failure), _) => end(TaskStatus::Failed, so_far(failure.hint.clone(), &report)),
+            (Outcome::Error(failure), _) => {
+                end(TaskStatus::Failed, with_report(failure.hint.clone(), &report))
+            }
             (Outcome::Success | Outcome::Limit, _) => end(TaskStatus::Failed, SILENT.to_owned()),
         }
     }
@@ -63,8 +72,8 @@ impl TaskEnding {
     pub(crate) fn cut(parent: Option<&Outcome>) -> Self {
         let (status, words) = match parent {
             Some(Outcome::Stopped) => (TaskStatus::Cancelled, ""),
-            Some(Outcome::Timeout) => (TaskStatus::TimedOut, "the run that gave it out took too long"),
-            _ => (TaskStatus::Failed, "the run that gave it out ended early"),
+            Some(Outcome::Timeout) => (TaskStatus::TimedOut, "the run that started it took too long"),
+            _ => (TaskStatus::Failed, "the run that started it ended early"),
         };
         Self { status, stop_reason: None, words: words.to_owned() }
     }
@@ -105,7 +114,7 @@ pub(crate) fn failed(error: &str) -> String {
 }
 
 /// Appends the text written before a failure.
-fn so_far(error: String, report: &str) -> String {
+fn with_report(error: String, report: &str) -> String {
     match report {
         "" => error,
         report => format!("{error}\nSo far: {report}"),
@@ -149,7 +158,7 @@ mod tests {
         );
         let spent = "Task failed. Error: it used up its token budget";
         check(Outcome::Limit, Some(TokenCapped), "", (Failed, Some(TokenCapped), spent));
-        check(ok(), None, "", (Failed, None, "Task failed. Error: it reported nothing"));
+        check(ok(), None, "", (Failed, None, "Task failed. Error: it ended without a report"));
         check(Outcome::Timeout, None, "", (TimedOut, None, "Task timed out. Error: no end after 90 s"));
         let partly = "Task timed out. Error: no end after 90 s\nSo far: Two.";
         check(Outcome::Timeout, None, "Two.", (TimedOut, None, partly));
@@ -159,11 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_is_cut_ends_as_its_parents_run() {
-        let failed = "Task failed. Error: the run that gave it out ended early";
+    fn an_abandoned_task_ends_like_its_parents_run() {
+        let failed = "Task failed. Error: the run that started it ended early";
         for (parent, expect) in [
             (Some(Outcome::Stopped), CANCELLED),
-            (Some(Outcome::Timeout), "Task timed out. Error: the run that gave it out took too long"),
+            (Some(Outcome::Timeout), "Task timed out. Error: the run that started it took too long"),
             (Some(FailureCause::Silent.into()), failed),
             (None, failed),
         ] {
@@ -172,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_report_is_kept_in_part_and_told_whole() {
+    fn a_long_report_is_stored_in_part_and_returned_in_full() {
         let long = "x".repeat(10_000);
         let ended = TaskEnding::from_outcome(&Outcome::Success, None, long, 7, Duration::ZERO);
         assert!(ended.text().len() > 10_000);

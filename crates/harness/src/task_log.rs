@@ -32,7 +32,7 @@ struct TaskBacklog {
     begun: HashSet<CallId>,
     /// Models and usage of the finished tasks.
     over: HashMap<CallId, (String, Usage)>,
-    /// Outcome of the run, if it does not wait for its tasks.
+    /// Outcome of the run, if it ended without waiting for its tasks.
     cut: Option<Outcome>,
 }
 

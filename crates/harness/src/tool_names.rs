@@ -29,7 +29,7 @@ const FORMAT_WORDS: [&str; 22] = [
     "to",
 ];
 
-/// Replaces each unknown tool name with that of the one tool that the model meant. A call that matches none, or
+/// Replaces each unknown tool name with the name of the one tool that the model meant. A call that matches none, or
 /// several, stays unchanged: the model gets an error.
 pub(crate) fn repair_names(calls: &mut [ToolCall], tools: &Toolbox) {
     for call in calls.iter_mut().filter(|call| tools.get(&call.name).is_none()) {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_marks_is_repaired_where_one_tool_is_meant() {
+    fn a_name_with_format_markers_is_repaired_if_unambiguous() {
         let offered = ["ls", "read_file", "github_search", "a_b", "a-b", "json", "tool_search"];
         let check = |name: &str, expect: Option<&str>| {
             assert_eq!(repaired(name, &|| offered.into_iter()), expect, "{name}");

@@ -11,7 +11,7 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// Combines tools. Of two with the same name the first counts.
+    /// Combines tools. The first of several tools with the same name wins.
     #[must_use]
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         let mut kept: Vec<Arc<dyn Tool>> = Vec::new();
@@ -30,7 +30,7 @@ impl Toolbox {
         self.tools.iter().find(|tool| tool.spec().name == name)
     }
 
-    /// Returns the tools with wanted names.
+    /// Returns the tools whose names satisfy a predicate.
     #[must_use]
     pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
         if self.specs.iter().all(|spec| wanted(&spec.name)) {

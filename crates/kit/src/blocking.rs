@@ -1,12 +1,12 @@
-//! Work that blocks its thread, such as on files.
+//! Runs blocking work, such as file access.
 
 use crate::simulation::Simulation;
 use tokio::task::{JoinError, spawn_blocking};
 
-/// Runs work on a thread of its own; in a simulation at once.
+/// Runs blocking work on a separate thread. In a simulation it runs inline.
 ///
 /// # Errors
-/// When the work panics, or the runtime ends.
+/// If the work panics, or the runtime shuts down.
 pub async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
     if Simulation::current().is_some() {
         return Ok(work());
@@ -14,10 +14,10 @@ pub async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
     spawn_blocking(work).await
 }
 
-/// Runs work that can fail, as [`run`] does.
+/// Like [`run`], for work that can fail.
 ///
 /// # Errors
-/// Those of the work, and the one that `broken` makes of a panic.
+/// Those of the work. A panic becomes the error that `broken` returns.
 pub async fn blocking<T: Send + 'static, E: Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
     broken: impl FnOnce(JoinError) -> E,

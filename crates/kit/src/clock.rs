@@ -24,6 +24,11 @@ pub fn text(millis: i64) -> String {
     jiff::Timestamp::from_millisecond(millis).map_or_else(|_| millis.to_string(), |time| format!("{time:.3}"))
 }
 
+/// Returns the IANA name of this machine's time zone; UTC if it has none.
+pub fn system_zone() -> String {
+    TimeZone::system().iana_name().unwrap_or("UTC").to_owned()
+}
+
 /// Formats a time for a model: `Friday 2026-11-20 13:53, Europe/Berlin (UTC+01:00)`.
 pub fn for_model(millis: i64, zone: &TimeZone) -> String {
     let time = jiff::Timestamp::from_millisecond(millis).unwrap_or_default().to_zoned(zone.clone());
@@ -40,10 +45,14 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_told_the_day_and_the_zone() {
-        let told = |zone: &str| super::for_model(1_795_179_221_004, &super::TimeZone::get(zone).unwrap());
-        assert_eq!(told("Europe/Berlin"), "Friday 2026-11-20 13:53, Europe/Berlin (UTC+01:00)");
-        assert_eq!(told("Pacific/Kiritimati"), "Saturday 2026-11-21 02:53, Pacific/Kiritimati (UTC+14:00)");
+    fn a_model_gets_the_day_and_the_zone() {
+        let render_in =
+            |zone: &str| super::for_model(1_795_179_221_004, &super::TimeZone::get(zone).unwrap());
+        assert_eq!(render_in("Europe/Berlin"), "Friday 2026-11-20 13:53, Europe/Berlin (UTC+01:00)");
+        assert_eq!(
+            render_in("Pacific/Kiritimati"),
+            "Saturday 2026-11-21 02:53, Pacific/Kiritimati (UTC+14:00)"
+        );
         let unnamed = super::TimeZone::fixed(jiff::tz::offset(-3));
         assert_eq!(super::for_model(0, &unnamed), "Wednesday 1969-12-31 21:00, (UTC-03:00)");
     }

@@ -1,4 +1,4 @@
-//! Files that are complete or absent, also after a crash.
+//! Files that are complete or absent, even after a crash.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -10,17 +10,17 @@ use std::{
 /// Writes a new file, durably.
 ///
 /// # Errors
-/// When it exists already, or the system fails.
+/// If the file exists already, or on an I/O error.
 pub fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// Writes a file durably: first at `part`, a new path in the same folder, so that no reader sees a part of it.
+/// Writes a file durably and atomically: first to `part`, a new path in the same folder, then renames it.
 ///
 /// # Errors
-/// When `part` exists already, or the system fails. The file is then unchanged.
+/// If `part` exists already, or on an I/O error. The file is unchanged unless only the last sync failed.
 pub fn replace(path: &Path, part: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let moved = create(part, bytes, mode).and_then(|()| fs::rename(part, path));
     moved.inspect_err(|_| drop(fs::remove_file(part)))?;
@@ -30,7 +30,7 @@ pub fn replace(path: &Path, part: &Path, bytes: &[u8], mode: u32) -> io::Result<
 /// Makes the entries of a folder durable.
 ///
 /// # Errors
-/// When the system fails.
+/// On an I/O error.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
@@ -41,7 +41,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_file_is_replaced_whole_or_not_at_all() {
+    fn a_file_is_replaced_completely_or_not_at_all() {
         let folder = tempfile::tempdir().unwrap();
         let (path, part) = (folder.path().join("file"), folder.path().join(".file.part"));
         for text in ["one", "two"] {

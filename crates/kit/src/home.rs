@@ -11,6 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// Remedy in an error about the folder.
+const REMEDY: &str = " (give pudu's user write access, or set PUDU_HOME to another folder)";
 /// Name of the lock file.
 const FILE: &str = "pudu.lock";
 
@@ -22,15 +24,14 @@ pub struct Home {
 impl Home {
     /// Creates the folder if necessary, and locks it.
     pub fn lock(path: &Path) -> Result<Self> {
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-        made.with_context(|| format!("cannot make the folder {}", path.display()))?;
+        create(path)?;
         let mut lock = open(path)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let place = read_url(&mut lock).map(|url| format!(" at {url}")).unwrap_or_default();
+                let place = read_url(&mut lock).map(|url| format!(" (at {url})")).unwrap_or_default();
                 bail!(
-                    "a pudu{place} works in {} already: end it first, or name another folder with PUDU_HOME",
+                    "another pudu{place} is already using {}. Stop it first, or set PUDU_HOME to another folder",
                     path.display()
                 );
             }
@@ -46,8 +47,17 @@ impl Home {
 
     /// Writes the address of this process to the lock file.
     pub fn announce(&mut self, url: &str) -> Result<()> {
-        self.lock.write_all(url.as_bytes()).context("cannot say where pudu answers")
+        self.lock.write_all(url.as_bytes()).context("cannot write the address of pudu to the lock file")
     }
+}
+
+/// Creates the folder, readable only by its owner, unless it exists.
+///
+/// # Errors
+/// On an I/O error. The message has the absolute path.
+pub fn create(path: &Path) -> Result<()> {
+    let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    created.with_context(|| format!("cannot create the folder {}{REMEDY}", absolute(path).display()))
 }
 
 /// Returns the folder for temporary files of the process.
@@ -74,7 +84,11 @@ fn open(path: &Path) -> Result<File> {
     let file = path.join(FILE);
     let mut options = OpenOptions::new();
     let opened = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&file);
-    opened.with_context(|| format!("cannot write {}", file.display()))
+    opened.with_context(|| format!("cannot write {}{REMEDY}", absolute(&file).display()))
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn read_url(lock: &mut File) -> Option<String> {
@@ -89,18 +103,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_home_is_taken_once_and_tells_who_has_it() {
+    fn a_home_is_locked_once_and_its_owner_is_known() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("home");
         assert_eq!(running_url(&path), None);
         let mut home = Home::lock(&path).unwrap();
-        assert_eq!((running_url(&path), is_taken(&path)), (None, true), "it answers nowhere yet");
+        assert_eq!((running_url(&path), is_taken(&path)), (None, true), "no address is announced yet");
         home.announce("http://127.0.0.1:8001").unwrap();
         assert_eq!(running_url(&path).as_deref(), Some("http://127.0.0.1:8001"));
         let error = Home::lock(&path).err().unwrap().to_string();
-        assert!(error.starts_with("a pudu at http://127.0.0.1:8001 works in "), "{error}");
+        assert!(error.starts_with("another pudu (at http://127.0.0.1:8001) is already using "), "{error}");
         drop(home);
         assert_eq!((running_url(&path), is_taken(&path)), (None, false));
         Home::lock(&path).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_created_is_named_with_a_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = format!("{:#}", Home::lock(&file.join("home")).err().unwrap());
+        let expected = format!(
+            "cannot create the folder {}/home (give pudu's user write access, or set PUDU_HOME to another folder): Not a \
+             directory (os error 20)",
+            file.display()
+        );
+        assert_eq!(error, expected);
     }
 }

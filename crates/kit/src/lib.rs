@@ -1,5 +1,5 @@
-//! Small utilities that several crates share: the clock, blocking work, atomic writes, locks by key, the lock on the home folder, the
-//! path of this program, and the simulation of a thread.
+//! Small utilities that several crates share: the clock, blocking work, atomic writes, locks by key, the lock on the
+//! home folder, the path of this program, and the simulation of a thread.
 
 pub mod blocking;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! Locks by key: one holder at a time for each, in the order of asking.
+//! Fair locks by key: each key has one holder at a time, in the order of requests.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use tokio::sync::{self, OwnedMutexGuard};
 /// Maximum number of remembered keys; beyond it, keys without a holder or a waiter are forgotten.
 const MAX_TRACKED_KEYS: usize = 4096;
 
-/// A held lock, until it is dropped.
+/// A held lock. It is released on drop.
 pub type KeyedLock = OwnedMutexGuard<()>;
 
 /// Locks by key.
@@ -24,19 +24,19 @@ impl<K> Default for KeyedLocks<K> {
 }
 
 impl<K: Clone + Eq + Hash> KeyedLocks<K> {
-    /// Waits for the lock of a key. The first to ask is the first to get it.
+    /// Waits for the lock of a key, in the order of calls.
     pub async fn lock(&self, key: &K) -> KeyedLock {
         self.mutex(key).lock_owned().await
     }
 
-    /// Waits for the lock of a key; `None` where `max_inside` hold it or wait for it already.
+    /// Waits for the lock of a key. Returns `None` if `max_inside` callers already hold it or wait for it.
     pub async fn lock_within(&self, key: &K, max_inside: usize) -> Option<KeyedLock> {
         let lock = self.mutex(key);
         let inside = Arc::strong_count(&lock) - 1;
         if inside < max_inside { Some(lock.lock_owned().await) } else { None }
     }
 
-    /// Forgets keys without a holder or a waiter, and returns the number of the others.
+    /// Forgets keys without a holder or a waiter, and returns how many keys remain.
     pub fn forget_unused(&self) -> usize {
         let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         forget_unused(&mut locks);
@@ -68,7 +68,7 @@ mod tests {
     use futures_util::FutureExt;
 
     #[tokio::test]
-    async fn a_key_has_one_lock_and_no_other_waits_for_it() {
+    async fn a_key_has_one_lock_and_blocks_no_other_key() {
         let locks = KeyedLocks::default();
         let held = locks.lock(&7).await;
         assert!(locks.mutex(&7).try_lock().is_err());
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn so_many_keys_are_remembered_and_a_held_lock_is_never_forgotten() {
+    async fn remembered_keys_are_limited_and_a_held_lock_is_never_forgotten() {
         let locks = KeyedLocks::default();
         let _held = locks.lock(&-1).await;
         for chat in 0..3 * i64::try_from(MAX_TRACKED_KEYS).unwrap() {
@@ -89,21 +89,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn so_many_wait_in_the_order_of_asking_and_no_more() {
+    async fn waiters_are_limited_and_served_in_order() {
         let locks = KeyedLocks::default();
         let lock = || Box::pin(locks.lock_within(&"a", 3));
         let first = lock().await;
         let (mut second, mut third) = (lock(), lock());
         assert!(second.as_mut().now_or_never().is_none());
         assert!(third.as_mut().now_or_never().is_none());
-        assert!(lock().await.is_none(), "three are there");
-        assert!(locks.lock_within(&"b", 3).await.is_some(), "another chat does not wait");
+        assert!(lock().await.is_none(), "three callers are inside");
+        assert!(locks.lock_within(&"b", 3).await.is_some(), "another key does not wait");
         drop(first);
         assert!(third.as_mut().now_or_never().is_none());
         drop(second.await);
         assert!(third.await.is_some());
         let waiting: Vec<_> = (0..3).map(|_| lock()).collect();
         drop(waiting);
-        assert!(lock().await.is_some(), "who gave up waiting has left");
+        assert!(lock().await.is_some(), "callers that gave up no longer count");
     }
 }

@@ -1,5 +1,5 @@
-//! The program that this one starts again: as the first process of a sandbox, as the warden of an MCP server, and as the
-//! reader of a document.
+//! The path of our own executable. Pudu starts it again as the first process of a sandbox, as the supervisor of an MCP
+//! server, and as the reader of a document.
 //!
 //! Deliberately absent: an environment variable. It could make the daemon start any program.
 
@@ -11,16 +11,16 @@ use std::{
 
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// Replaces the running program by another one, for tests, whose program is not pudu. The first call in a process counts.
+/// Overrides the path, for tests, whose own executable is not pudu. Only the first call in a process counts.
 pub fn set_path(program: PathBuf) {
     PROGRAM.set(program).ok();
 }
 
-/// Returns the program to start: the running one, unless [`set_path`] named another. On Linux it is still found after
-/// another version was installed over it.
+/// Returns the path of the running executable, unless [`set_path`] overrode it. On Linux the path stays valid after
+/// another version is installed over the file.
 ///
 /// # Errors
-/// When the system does not name the running program.
+/// If the system does not report the running executable.
 pub fn path() -> io::Result<PathBuf> {
     if let Some(program) = PROGRAM.get() {
         return Ok(program.clone());

@@ -1,5 +1,5 @@
-//! The simulation to which a thread belongs, if any. A whole daemon then runs in one thread, on the clock of the simulation,
-//! so that a run can be repeated exactly. The program enters none.
+//! The deterministic simulation that a thread belongs to, if any. A whole daemon then runs in one thread, on the
+//! simulation's clock, so that a test can be repeated exactly. Production code never enters one.
 
 use std::cell::Cell;
 
@@ -12,7 +12,7 @@ thread_local! {
 pub struct Simulation {
     /// Returns the current time, in milliseconds since 1970.
     pub now: fn() -> i64,
-    /// Gets the name of each step of the store. An error is one of the disk: the step is not done.
+    /// Called with the name of each step of the store. An error is a disk failure: the step is not executed.
     pub step: fn(&str) -> Result<(), String>,
 }
 
@@ -31,7 +31,7 @@ impl Simulation {
     /// Reports a step of the store to the simulation of this thread.
     ///
     /// # Errors
-    /// When the disk of the simulation fails.
+    /// If the simulated disk fails.
     pub fn step(name: &str) -> Result<(), String> {
         Self::current().map_or(Ok(()), |simulation| (simulation.step)(name))
     }

@@ -4,33 +4,33 @@ use pudu_base::SandboxError;
 
 /// Prefix of every artifact's path.
 const ROOT: &str = "mnt/user-data/";
-/// Folders below [`ROOT`] whose files are shown.
+/// Folders below [`ROOT`] whose files may be shown.
 const SHOWN: [&str; 2] = ["outputs/", "uploads/"];
-/// The ending of archives whose files are shown.
+/// Suffix of archives whose files may be shown.
 const ARCHIVE: &str = ".skill/";
 /// Number of bytes read to distinguish text from other data.
 pub const HEAD: u64 = 8 * 1024;
 
-/// Reason why an artifact is not given.
+/// Reason why an artifact is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum ArtifactError {
-    /// The path leads elsewhere.
+    /// The path contains `.` or `..` as a part, a backslash or a NUL.
     #[error("Access denied: path traversal detected")]
     Traversal,
-    /// The path is none of a thread's.
-    #[error("the path begins with mnt/user-data/")]
+    /// The path is outside of the thread's files.
+    #[error("the path must begin with mnt/user-data/")]
     Unknown,
-    /// The path is one of the agent's own.
+    /// The path belongs to the agent's private files.
     #[error("Access denied: only outputs and uploads are shown")]
     Hidden,
     /// The archive is too large.
-    #[error("the archive is too large to be looked into")]
+    #[error("the archive is too large to open")]
     LargeArchive,
-    /// The archive is none, or does not have the file, or a smaller one.
-    #[error("the file cannot be had from the archive: {0}")]
+    /// The archive is invalid, or does not contain the file, or the file is too large.
+    #[error("the file cannot be read from the archive: {0}")]
     Archived(String),
-    /// The file is no document.
-    #[error("the file is no document, so there is no text to read from it")]
+    /// The file is not a document.
+    #[error("the file is not a document, so it has no text")]
     NoDocument,
     /// The document's text cannot be read.
     #[error("the text of the document cannot be read: {0}")]
@@ -40,10 +40,10 @@ pub enum ArtifactError {
     Files(#[from] SandboxError),
 }
 
-/// Turns an address's path into the agent's.
+/// Converts the path of a URL to the agent's path.
 ///
 /// # Errors
-/// When it is none of those that are shown.
+/// When the path may not be shown.
 pub fn path(path: &str) -> Result<String, ArtifactError> {
     let path = path.trim_start_matches('/');
     if path.contains(['\0', '\\']) || path.split('/').any(|part| matches!(part, ".." | ".")) {
@@ -56,14 +56,15 @@ pub fn path(path: &str) -> Result<String, ArtifactError> {
     }
 }
 
-/// Returns an archive's path, and the path of a file inside it, if this is one.
+/// Splits a path into the path of an archive and the path of a file inside it; `None` if the path leads into no
+/// archive.
 #[must_use]
 pub fn archived(path: &str) -> Option<(String, &str)> {
     let (archive, inner) = path.split_once(ARCHIVE)?;
     Some((format!("{archive}{}", ARCHIVE.trim_end_matches('/')), inner))
 }
 
-/// Returns the media type of a file by its name, or else by its first [`HEAD`] bytes.
+/// Returns the media type of a file, guessed from its name or else from its first [`HEAD`] bytes.
 #[must_use]
 pub fn media_type(name: &str, head: &[u8]) -> &'static str {
     let is_text = || !head.contains(&0);
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_media_type_is_known_by_the_name_or_the_bytes() {
+    fn media_type_is_guessed_from_the_name_or_the_bytes() {
         for (name, head, expect) in [
             ("a.png", &b""[..], "image/png"),
             ("LICENSE", b"MIT", "text/plain"),

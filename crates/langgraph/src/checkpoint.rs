@@ -1,5 +1,5 @@
-//! Checkpoints: the state of a thread after a row of its log. An id is the row's position in the form of a UUID, so
-//! that ids sort as the log does.
+//! Checkpoints: the state of a thread after a row of its log. An id is the row's position in UUID format, so that ids
+//! sort like the log.
 
 use super::{clock, message};
 use pudu_base::{Goal, Message, MessageId, Seq, ThreadId, ThreadState, Todo};
@@ -8,36 +8,36 @@ use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::{collections::HashMap, sync::Arc};
 
-/// Returns the id of the checkpoint behind a row.
+/// Returns the id of the checkpoint after a row.
 #[must_use]
 pub fn id(seq: Seq) -> String {
     format!("00000000-0000-8000-8000-{seq:012x}")
 }
 
-/// Reads a checkpoint's id.
+/// Parses a checkpoint's id.
 #[must_use]
 pub fn position(id: &str) -> Option<Seq> {
     let digits = id.strip_prefix("00000000-0000-8000-8000-").filter(|digits| digits.len() == 12)?;
     Seq::from_str_radix(digits, 16).ok()
 }
 
-/// Finds the checkpoint that a request names by `checkpoint_id` or `checkpoint`; `None` if it names none.
+/// Parses the checkpoint that a request names in `checkpoint_id` or `checkpoint`; `None` if it names none.
 ///
 /// # Errors
-/// When there can be no such checkpoint.
+/// When no checkpoint can have this id.
 pub fn wanted(id: &Value, checkpoint: &Value) -> Result<Option<Seq>, String> {
     let named = [id, &checkpoint["checkpoint_id"]].into_iter().find(|named| !named.is_null());
     let Some(named) = named else { return Ok(None) };
     let known = named.as_str().and_then(position);
-    known.map(Some).ok_or_else(|| format!("{named} is no id of a checkpoint"))
+    known.map(Some).ok_or_else(|| format!("{named} is not a checkpoint id"))
 }
 
-/// Returns the id of the task of a node that comes behind a checkpoint.
+/// Returns the task id of a node that runs after a checkpoint.
 pub(super) fn task(seq: Seq, node: &str) -> String {
     format!("{seq}-{node}")
 }
 
-/// Returns which step of its thread a state is, from -1 for an empty one.
+/// Returns the step number of a state in its thread; -1 for an empty thread.
 #[must_use]
 pub fn step(state: &ThreadState) -> i64 {
     i64::try_from(state.messages.len()).unwrap_or(i64::MAX) - 1
@@ -51,7 +51,7 @@ pub fn next(state: &ThreadState) -> &'static [&'static str] {
     for message in state.messages.values().rev() {
         match &**message {
             Message::Reminder(_) => {}
-            // A run without input tries again.
+            // A run without input calls the model again.
             Message::Assistant(reply) if reply.failure.is_some() => {}
             Message::Tool(result) if result.question.is_some() => return &[],
             Message::Tool(result) => answered.push(&result.call),
@@ -65,7 +65,7 @@ pub fn next(state: &ThreadState) -> &'static [&'static str] {
     &[]
 }
 
-/// Writes the values of a thread for the wire: each message is rendered once, however often the values are written.
+/// Renders the values of threads. Each message is rendered once and then reused.
 #[derive(Default)]
 pub struct ValuesWriter(HashMap<MessageId, WrittenMessage>);
 
@@ -74,7 +74,7 @@ struct WrittenMessage {
     text: Option<Box<RawValue>>,
 }
 
-/// The channels of a thread beside its messages.
+/// The channels of a thread other than its messages.
 #[derive(Serialize)]
 struct ValuesRest<'v> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ struct ValuesRest<'v> {
 }
 
 impl ValuesWriter {
-    /// Writes the values of a state.
+    /// Renders the values of a state.
     pub fn write(&mut self, state: &ThreadState, title: Option<&str>) -> Box<RawValue> {
         for (id, message) in &state.messages {
             if self.0.get(id).is_none_or(|written| !Arc::ptr_eq(&written.message, message)) {
@@ -97,7 +97,7 @@ impl ValuesWriter {
                 self.0.insert(id.clone(), WrittenMessage { message: message.clone(), text });
             }
         }
-        // No channel has a secret that a tool may have found; messages have been scrubbed above.
+        // The other channels cannot contain secrets found by tools; messages are scrubbed above.
         let rest = ValuesRest {
             title: title.filter(|title| !title.is_empty()),
             artifacts: state.artifacts.keys().map(String::as_str).collect(),
@@ -115,7 +115,7 @@ impl ValuesWriter {
     }
 }
 
-/// Writes the goal of a thread.
+/// Renders the goal of a thread.
 #[must_use]
 pub fn goal(goal: &Goal) -> Value {
     json!({ "objective": goal.objective, "status": "active" })
@@ -127,15 +127,15 @@ pub struct Checkpoint<'c> {
     pub thread: &'c ThreadId,
     /// The position of the thread's log at this state.
     pub seq: Seq,
-    /// Position of the checkpoint before, if there is one.
+    /// Position of the previous checkpoint, if there is one.
     pub parent: Option<Seq>,
-    /// When it was made, in milliseconds since 1970.
+    /// Creation time, in milliseconds since 1970.
     pub at: i64,
-    /// The run that made it; empty if none did.
+    /// The run that wrote it; empty if none did.
     pub run: &'c str,
-    /// The number of its step in the thread, from -1 for an empty one.
+    /// Its step number in the thread; -1 for an empty thread.
     pub step: i64,
-    /// Whether a client wrote it instead of a run.
+    /// Whether a client wrote it, rather than a run.
     pub written: bool,
     /// The next nodes; empty at the end.
     pub next: &'c [&'c str],
@@ -146,7 +146,7 @@ impl Checkpoint<'_> {
         json!({ "thread_id": self.thread, "checkpoint_ns": "", "checkpoint_id": id(seq), "checkpoint_map": null })
     }
 
-    /// Writes the state that a client asks for: LangGraph's keys, and DeerFlow's beside them.
+    /// Renders the state that clients request, with the keys of LangGraph and DeerFlow.
     #[must_use]
     pub fn state(&self, values: &RawValue) -> Map<String, Value> {
         let source = match self.step {
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_a_position_and_garbage_is_none() {
+    fn checkpoint_ids_round_trip_and_garbage_is_refused() {
         for seq in [0, 1, 4711, (1 << 48) - 1] {
             assert_eq!(position(&id(seq)), Some(seq));
         }

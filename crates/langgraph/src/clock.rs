@@ -1,8 +1,8 @@
-//! Times of the wire.
+//! Time format of the API.
 
 pub(super) use pudu_store::now;
 
-/// Writes a time in milliseconds since 1970 as Python's clients of LangGraph do: `2026-11-20T09:00:00.123000+00:00`.
+/// Formats a time, in milliseconds since 1970, as LangGraph's Python clients do: `2026-11-20T09:00:00.123000+00:00`.
 #[must_use]
 pub fn iso(millis: i64) -> String {
     let time = jiff::Timestamp::from_millisecond(millis);
@@ -12,7 +12,7 @@ pub fn iso(millis: i64) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_time_is_written_in_utc() {
+    fn times_are_formatted_in_utc() {
         assert_eq!(super::iso(1_795_179_221_004), "2026-11-20T12:53:41.004000+00:00");
         assert_eq!(super::iso(i64::MAX), i64::MAX.to_string());
     }

@@ -1,7 +1,7 @@
-//! Stored events of runs in DeerFlow's frozen names, made of the rows of a thread's log.
+//! Stored events of runs, with DeerFlow's fixed names, derived from the rows of a thread's log.
 //!
-//! An event's number is derived from its row, with room for events between two rows: it rises with the thread and never
-//! changes.
+//! An event's number is derived from its row, and leaves room for further events between two rows. Numbers increase
+//! along the thread and never change.
 
 use super::{clock, message, task};
 use pudu_base::{Message, MessageId, Seq, ThreadState, Update, UserId};
@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Count of numbers per row of the log; the row's own event has the first.
+/// Event numbers reserved for each row of the log. The row's own event has the first one.
 const NUMBERS: i64 = 1 << 16;
 
-/// Returns the row of a number.
+/// Returns the row of an event number.
 #[must_use]
 pub fn row_of(number: i64) -> Seq {
     number.div_euclid(NUMBERS)
@@ -22,17 +22,17 @@ pub fn row_of(number: i64) -> Seq {
 
 /// An event of a thread.
 pub struct Event {
-    /// Its number, which rises with the thread.
+    /// Its number, which increases along the thread.
     pub number: i64,
     /// Its name.
     pub kind: &'static str,
-    /// The message that it is about, if it is about one.
+    /// Its message, if it has one.
     pub message: Option<MessageId>,
-    /// The event as the API writes it.
+    /// The event in the API's format.
     pub told: Value,
 }
 
-/// Returns the events of a row, oldest first; `state` is the current thread, which has the fields that clients sent.
+/// Returns the events of a row, oldest first. `state` is the thread's current state, with the fields that clients sent.
 #[must_use]
 pub fn of_row(thread: &str, entry: &LogEntry, state: &ThreadState) -> Vec<Event> {
     let first = entry.seq * NUMBERS;
@@ -95,8 +95,8 @@ fn event(thread: &str, entry: &LogEntry, number: i64, body: EventBody<'_>) -> Ev
     Event { number, kind, message: None, told }
 }
 
-/// Returns the event of a run's beginning, before its first row, and those of its end, after its last: its changes to
-/// files, if any, and its end.
+/// Returns a run's first event, which precedes its first row, and the events that follow its last row: the changed
+/// files, if any, and the end.
 #[must_use]
 pub fn edges(
     run: &RunRow,
@@ -123,23 +123,23 @@ pub fn edges(
     [Some(begun), changed, ended]
 }
 
-/// A judgement.
+/// Feedback on a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Feedback")]
 pub struct ListedFeedback {
     /// Its id.
     pub feedback_id: String,
-    /// The run that is judged.
+    /// The rated run.
     pub run_id: String,
     /// The thread of the run.
     pub thread_id: String,
-    /// The user who judges.
+    /// The user of the feedback.
     pub user_id: UserId,
-    /// The message that is judged, if it is one.
+    /// The rated message, if the feedback concerns a single one.
     pub message_id: Option<String>,
     /// 1 or -1.
     pub rating: i64,
-    /// The user's remark.
+    /// The user's comment.
     pub comment: Option<String>,
     /// When it was written.
     pub created_at: String,

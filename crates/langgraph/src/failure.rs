@@ -1,9 +1,9 @@
-//! Failures of runs in the form for clients: in the last frame of a stream, and in the thread.
+//! Renders failures of runs for clients: in the last frame of a stream, and in the thread.
 
 use pudu_base::{FailureClass, Outcome, RunFailure};
 use serde_json::{Map, Value, json};
 
-/// Returns the name and the text of the error that reports a failed run to clients; `None` if it did not fail.
+/// Returns the name and the text of the error that clients get for a failed run; `None` if it did not fail.
 #[must_use]
 pub fn failure(outcome: &Outcome) -> Option<(&'static str, String)> {
     match outcome {
@@ -24,7 +24,7 @@ pub fn failure(outcome: &Outcome) -> Option<(&'static str, String)> {
     }
 }
 
-/// Writes a failure into its message, in the form of DeerFlow's answer for a model that failed.
+/// Adds a failure to the fields of its message, in the format of DeerFlow's answer after a model error.
 pub(super) fn add(fields: &mut Map<String, Value>, outcome: &Outcome) {
     let Some((kind, text)) = failure(outcome) else { return };
     let reason = match outcome {

@@ -8,23 +8,23 @@ use std::{
     fmt::{Display, Formatter, Result},
 };
 
-/// Number of the end of a run, which is behind all its events.
+/// Event number of the end of a run, greater than all others.
 const END: u64 = u64::MAX;
 
-/// Position of a reader in a run's stream: a number of events after a row of the thread's log.
+/// Position of a reader in a run's stream: an event, counted from a row of the thread's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The row; 0 before the run has written one.
     pub seq: Seq,
-    /// Number of the event after the row.
+    /// Number of the event, counted from the row.
     pub event: u64,
-    /// Number of the event's frames that the reader lacks, counted from the last one, since text from before a restart
-    /// is sent in fewer frames. 0 after a gap whose state is still to come.
+    /// Number of the event's frames that the reader lacks. They are counted from the last one, because text from before
+    /// a restart is sent in fewer frames. 0 after a gap whose state has not been sent yet.
     pub left: Option<usize>,
 }
 
 impl Position {
-    /// Returns the position after an event that the reader has completely.
+    /// Returns the position of a reader that has all frames of an event.
     #[must_use]
     pub fn after(seq: Seq, event: u64) -> Self {
         Self { seq, event, left: None }
@@ -36,19 +36,19 @@ impl Position {
         Self::after(seq, END)
     }
 
-    /// Returns whether it is behind an event from which on the run ends.
+    /// Returns whether the position is after the end of the run.
     #[must_use]
     pub fn is_end(self) -> bool {
         self.event == END
     }
 
-    /// Returns the order of the event among others, even if the reader lacks frames of the event.
+    /// Returns the sort key of the event, even if the reader lacks some of its frames.
     #[must_use]
     pub fn order(self) -> (Seq, u64) {
         (self.seq, self.event)
     }
 
-    /// Reads the id of a frame; `None` if it is none, as `-1`.
+    /// Parses the id of a frame; `None` if it is invalid, such as `-1`.
     #[must_use]
     pub fn read(id: &str) -> Option<Self> {
         let mut parts = id.splitn(3, '-');
@@ -69,36 +69,49 @@ impl Display for Position {
     }
 }
 
-/// A frame of a run's stream. It is written as server-sent events are.
+/// A frame of a run's stream, written as a server-sent event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its name, as `values`.
+    /// Its name, such as `values`.
     pub name: &'static str,
-    /// Its data, JSON without secrets.
+    /// Its data: JSON without secrets.
     pub data: String,
-    /// The position of a reader who has it; the last frame of a stream has none.
+    /// The position of a reader after this frame; the last frame of a stream has none.
     pub id: Option<Position>,
+    /// The id of an event of the protocol that is the same wherever the event was read, in place of its position.
+    pub event_id: Option<String>,
 }
 
 impl Frame {
-    /// Makes a frame of data that may contain a secret found by a tool.
+    /// Creates a frame whose data may contain a secret found by a tool.
     pub(super) fn redacted(name: &'static str, data: &Value, id: Position) -> Self {
         let data = data.to_string();
         let hidden = match scrub::hide_in_talk(&data) {
             Cow::Borrowed(_) => None,
             Cow::Owned(hidden) => Some(hidden),
         };
-        Self { name, data: hidden.unwrap_or(data), id: Some(id) }
+        Self { name, data: hidden.unwrap_or(data), id: Some(id), event_id: None }
     }
 
-    /// Makes a frame of values, in which secrets have been hidden as they were written.
+    /// Creates a frame from values whose secrets are already hidden.
     pub(super) fn of_values(values: Box<RawValue>, id: Position) -> Self {
-        Self { name: "values", data: Box::<str>::from(values).into(), id: Some(id) }
+        Self { name: "values", data: Box::<str>::from(values).into(), id: Some(id), event_id: None }
     }
 
-    /// Makes the last frame.
+    /// Creates the place of a frame that its reader does not want. It counts, so that the positions of the other frames
+    /// do not depend on its filter.
+    pub(super) fn unwanted(id: Position) -> Self {
+        Self { name: "", data: String::new(), id: Some(id), event_id: None }
+    }
+
+    /// Returns whether the frame is sent.
+    pub(super) fn is_wanted(&self) -> bool {
+        !self.name.is_empty()
+    }
+
+    /// Creates the last frame.
     pub(super) fn end() -> Self {
-        Self { name: "end", data: "null".to_owned(), id: None }
+        Self { name: "end", data: "null".to_owned(), id: None, event_id: None }
     }
 }
 
@@ -117,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_read_as_it_was_written() {
+    fn frame_ids_round_trip() {
         for (id, expect) in [
             ("12-0", Some(Position::after(12, 0))),
             ("0-7", Some(Position::after(0, 7))),

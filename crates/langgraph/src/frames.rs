@@ -1,6 +1,9 @@
-//! Frames of a run's stream, made of its events: a fold that a reader feeds with events from the ring or with rows of the
-//! log, and that gives the same frames for both.
+//! Converts the events of a run to the frames of its stream. The reader feeds in events from the ring or rows of the
+//! log, and gets the same frames for both.
 
+mod blocks;
+mod gap;
+mod protocol;
 mod tracing;
 
 use super::{
@@ -10,10 +13,12 @@ use super::{
     frame::{Frame, Position},
     message::{self, MessageChunk},
     modes::Modes,
+    protocol::EventChannel,
     sent_pieces::SentPieces,
     steps::Steps,
     task,
 };
+use blocks::ProtocolEvents;
 use pudu_base::{
     Assistant, Message, MessageId, Outcome, RunEvent, RunId, Seq, ThreadId, ThreadState, Update,
 };
@@ -25,41 +30,43 @@ const MODEL: &str = "model";
 /// The node that calls tools.
 const TOOLS: &str = "tools";
 
-/// Makes frames of one run's events.
+/// Converts one run's events to frames.
 pub struct Frames {
     thread: ThreadId,
     run: RunId,
     assistant: String,
     modes: Modes,
-    /// The thread as far as the reader knows it; `None` until the first change sets its beginning.
+    /// The thread's state as the reader knows it; `None` until the state before the first change is set.
     state: Option<ThreadState>,
     title: Option<String>,
     values: ValuesWriter,
     position: Position,
-    /// The sent pieces of each unfinished message.
+    /// The sent parts of each unfinished message.
     sent: HashMap<MessageId, SentPieces>,
-    /// Position up to which the reader has the frames; they are made again only to know their contents.
+    /// The reader already has the frames up to this position. They are built again to restore the state, but not sent.
     known: Option<Position>,
     step: i64,
     /// The name of the run's model; empty until it is known.
     model: String,
-    /// The task of the model whose beginning was sent.
+    /// The model's current task, if its beginning was sent.
     model_task: Option<String>,
     /// The newest message whose metadata was sent.
     announced: Option<MessageId>,
     out: Vec<Frame>,
     /// The steps of the thread, for frames about checkpoints.
     steps: Steps,
-    /// The run's first row, if it had one when the reader came.
+    /// The run's first row, if it had one when the reader joined.
     first: Option<Seq>,
-    /// The run's input, as its client sent it.
+    /// The run's input as its client sent it.
     input: Value,
     /// Whether the beginning of the graph was sent.
     graph_has_begun: bool,
+    /// The events of the protocol, if the frames are those.
+    protocol: Option<ProtocolEvents>,
 }
 
 impl Frames {
-    /// Makes the frames of a run for a reader who wants these modes.
+    /// Creates the frames of a run for these modes.
     #[must_use]
     pub fn new(thread: &ThreadId, run: &RunId, assistant: &str, modes: Modes) -> Self {
         Self {
@@ -82,6 +89,7 @@ impl Frames {
             first: None,
             input: Value::Null,
             graph_has_begun: false,
+            protocol: None,
         }
     }
 
@@ -91,14 +99,14 @@ impl Frames {
         self.position
     }
 
-    /// Continues after the reader's position. The events since `from` are read again, because their contents are
-    /// unknown here.
+    /// Continues after the reader's position, `known`. To restore the state, the caller reads the events after `from`
+    /// again.
     pub fn seek(&mut self, from: Position, known: Position) {
         self.go_on_at(from);
         self.known = Some(known);
     }
 
-    /// Continues at a position up to which all was sent.
+    /// Continues after a position; everything up to it was sent.
     pub fn go_on_at(&mut self, position: Position) {
         self.position = position;
     }
@@ -109,13 +117,13 @@ impl Frames {
         self.state.is_none()
     }
 
-    /// Returns whether its frames need facts about the run.
+    /// Returns whether the frames need the run's first row and input.
     #[must_use]
     pub fn needs_run(&self) -> bool {
         self.modes.events
     }
 
-    /// Sets the run's first row, if there is one yet, and its input, unchanged.
+    /// Sets the run's first row, if it has one yet, and its input as the client sent it.
     pub fn set_run(&mut self, first: Option<Seq>, input: Value) {
         (self.first, self.input) = (first, input);
     }
@@ -125,20 +133,22 @@ impl Frames {
         model.clone_into(&mut self.model);
     }
 
-    /// Returns whether its frames name checkpoints.
+    /// Returns whether the frames contain checkpoints.
     #[must_use]
     pub fn needs_steps(&self) -> bool {
-        self.modes.checkpoints || self.modes.debug || self.modes.tasks || self.modes.events
+        let modes = self.modes;
+        let any = modes.checkpoints || modes.debug || modes.tasks || modes.events;
+        any || self.wants(EventChannel::Checkpoints) || self.wants(EventChannel::Tasks)
     }
 
-    /// Sets the thread as it was before the next change, and its steps.
+    /// Sets the state of the thread before the next change, and its steps.
     pub fn set_state(&mut self, state: ThreadState, steps: Steps) {
         self.state = Some(state);
         self.steps = steps;
         self.update_step();
     }
 
-    /// Updates the step from the state, so that it is the same for every reader.
+    /// Derives the step from the state, so that it is the same for every reader.
     fn update_step(&mut self) {
         let Some(state) = &self.state else { return };
         self.step = i64::try_from(state.messages.len()).unwrap_or(i64::MAX);
@@ -151,53 +161,24 @@ impl Frames {
 
     /// Takes the frames made so far.
     pub fn take(&mut self) -> Vec<Frame> {
-        std::mem::take(&mut self.out)
+        let mut made = std::mem::take(&mut self.out);
+        made.retain(Frame::is_wanted);
+        made
     }
 
-    /// Makes the first frame.
+    /// Adds the first frame.
     pub fn begin(&mut self) {
+        if self.protocol.is_some() {
+            return self.run_begins();
+        }
         let data = json!({ "run_id": self.run, "thread_id": self.thread });
         self.frame("metadata", &data);
     }
 
-    /// Reports that the reader's id is unknown, so that all frames come from the beginning.
-    pub fn lost(&mut self, id: &str) {
-        let data = self.gap_data(id);
-        self.frame("gap", &data);
-    }
-
-    fn gap_data(&self, requested: &str) -> Value {
-        json!({
-            "code": "stream_replay_gap",
-            "run_id": self.run,
-            "requested_event_id": requested,
-            "earliest_available_event_id": self.position.to_string(),
-            "latest_available_event_id": self.position.to_string(),
-            "recovery": "reload_durable_state",
-        })
-    }
-
-    /// Sends a gap, and the current thread. No frame from before `state` follows.
-    pub fn gap(&mut self, asked: Position, seq: Seq, state: ThreadState, steps: Steps) {
-        self.known = None;
-        self.first.get_or_insert(seq);
-        self.go_on_at(Position::after(seq, 0));
-        let data = self.gap_data(&asked.to_string());
-        self.set_state(state, steps);
-        let left = self.modes.values.then_some(0);
-        self.out.push(Frame::redacted("gap", &data, Position { left, ..self.position }));
-        self.send_values();
-    }
-
-    /// Sends the state after a gap, which the reader lacks.
-    pub fn tell_state(&mut self) {
-        self.send_values();
-    }
-
-    /// Makes the frames of an event.
+    /// Adds the frames of an event.
     pub fn push(&mut self, event: &RunEvent) {
         let before = self.position;
-        // The state after a gap has it already.
+        // The state after a gap already includes it.
         if matches!(event, RunEvent::Committed { seq, .. } if *seq <= before.seq) {
             return;
         }
@@ -209,7 +190,10 @@ impl Frames {
         match event {
             RunEvent::Text { message, delta } => self.send_delta(message, delta),
             RunEvent::Reasoning { message, delta } => self.thoughts(message, delta),
-            RunEvent::Retract { message } => drop(self.sent.remove(message)),
+            RunEvent::Retract { message } => {
+                self.sent.remove(message);
+                self.drop_message(message, "the model is called again");
+            }
             RunEvent::Retry { attempt, wait, reason } => self.custom(&json!({
                 "type": "llm_retry",
                 "attempt": attempt,
@@ -224,6 +208,9 @@ impl Frames {
             }
             RunEvent::Committed { seq, updates } => self.commit(*seq, updates),
             RunEvent::ToolStarted { call, tool, .. } => self.tool_begins(call, tool),
+            RunEvent::ToolProgress { call, done, total } => self.custom(&json!({
+                "type": "tool_progress", "call_id": call, "progress": done, "total": total,
+            })),
             RunEvent::Thinking => self.model_begins(),
             RunEvent::Summarizing => self.custom(&json!({ "type": "summarizing" })),
             RunEvent::Summarized { before, after } => {
@@ -237,7 +224,7 @@ impl Frames {
                 "type": "approval_decided", "call_id": call, "request": decision.request,
                 "approved": decision.approved, "by": decision.by,
             })),
-            // These are in the log as well, are sent at the end, or decide a question that was not asked.
+            // These are also in the log, or sent at the end, or decide a question that this stream did not show.
             RunEvent::ApprovalDecided { .. }
             | RunEvent::ToolEnded { .. }
             | RunEvent::Todos { .. }
@@ -249,7 +236,7 @@ impl Frames {
         self.stamp(made, next);
     }
 
-    /// Makes the last frames: the values again if the run left another title, and the failure, if there is one.
+    /// Adds the last frames: the values again if the run changed the title, and the failure, if there is one.
     pub fn end(&mut self, outcome: &Outcome, title: Option<String>) {
         let made = self.out.len();
         if title != self.title {
@@ -259,7 +246,9 @@ impl Frames {
         if *outcome == Outcome::Success {
             self.graph_ends();
         }
-        if let Some((name, text)) = failure(outcome) {
+        if self.protocol.is_some() {
+            self.run_ends(outcome);
+        } else if let Some((name, text)) = failure(outcome) {
             let data = json!({ "error": name, "message": text, "name": name });
             self.frame("error", &data);
         }
@@ -267,13 +256,13 @@ impl Frames {
         self.out.push(Frame::end());
     }
 
-    /// Adds a frame with the id of the position.
+    /// Adds a frame with the current position as its id.
     fn frame(&mut self, name: &'static str, data: &Value) {
         self.out.push(Frame::redacted(name, data, self.position));
     }
 
-    /// Sets the ids of the frames of an event, and removes those that the reader has. The log may have a step in fewer
-    /// frames than the reader expects: the reader then gets a gap.
+    /// Sets the ids of an event's frames, and removes those that the reader already has. The log may yield fewer frames
+    /// for a step than the reader lacks. If so, the reader gets a gap.
     fn stamp(&mut self, made: usize, now: Position) {
         let mut frames = self.out.split_off(made);
         for (left, frame) in frames.iter_mut().rev().enumerate() {
@@ -295,13 +284,14 @@ impl Frames {
     }
 
     fn custom(&mut self, data: &Value) {
+        self.custom_event(data);
         if self.modes.custom {
             self.frame("custom", data);
         }
     }
 
     fn send_delta(&mut self, id: &MessageId, delta: &str) {
-        // A resumed run sends its earlier text again, which a client already has.
+        // A resumed run sends its earlier text again, which the client already has.
         if self.state.as_ref().is_some_and(|state| state.messages.contains_key(id)) {
             return;
         }
@@ -326,7 +316,7 @@ impl Frames {
         }
     }
 
-    /// Sends words of a message, and its end if this is the whole reply.
+    /// Sends text of a message. `last` is the whole reply if this text ends it.
     fn send_text(&mut self, id: &MessageId, told: &str, last: Option<&Assistant>) {
         if !told.is_empty() || last.is_some() {
             self.piece(id, &MessageChunk { text: told, last, reasoning: None });
@@ -334,6 +324,7 @@ impl Frames {
     }
 
     fn piece(&mut self, id: &MessageId, chunk: &MessageChunk<'_>) {
+        self.message_grows(id, chunk);
         if !(self.modes.tuples || self.modes.messages || self.modes.events) {
             return;
         }
@@ -346,7 +337,7 @@ impl Frames {
             self.frame("messages", &data);
         }
         if self.modes.messages {
-            // Each has the message so far.
+            // Each frame contains the message so far.
             let so_far = self.sent.get(id).map(|sent| sent.text.clone()).unwrap_or_default();
             if self.announced.as_ref() != Some(id) {
                 self.announced = Some(id.clone());
@@ -392,6 +383,7 @@ impl Frames {
                     Message::Reminder(_) => {}
                 },
                 Update::Todos(_) | Update::Artifacts { .. } => has_more = true,
+                Update::Task { call, stage } => self.subagent_event(call, stage),
                 _ => {}
             }
             if let Some(state) = &mut self.state {
@@ -411,12 +403,13 @@ impl Frames {
         self.node(MODEL, &replies, false);
         self.node(TOOLS, &results, has_more);
         if is_shown {
+            self.checkpoint_event(seq);
             self.send_values();
             self.checkpoint(seq);
         }
     }
 
-    /// Sends the unsent part of a reply, and its end.
+    /// Sends the remaining part of a reply, and its end.
     fn reply(&mut self, reply: &Assistant) {
         self.end_thoughts(&reply.id);
         let told = self.sent.entry(reply.id.clone()).or_default().end(&reply.text);
@@ -428,6 +421,7 @@ impl Frames {
     }
 
     fn result(&mut self, result: &Arc<Message>) {
+        self.result_event(result);
         if self.modes.tuples
             && let Some(whole) = message::to_json(result, None)
         {
@@ -449,9 +443,13 @@ impl Frames {
         }
     }
 
-    fn node(&mut self, node: &str, messages: &[Arc<Message>], has_more: bool) {
-        if !self.modes.updates || (messages.is_empty() && !has_more) {
+    fn node(&mut self, node: &'static str, messages: &[Arc<Message>], has_more: bool) {
+        let is_wanted = self.modes.updates || self.protocol.is_some();
+        if !is_wanted || (messages.is_empty() && !has_more) {
             return;
+        }
+        if self.protocol.is_some() && !self.wants(EventChannel::Updates) {
+            return self.update_event(node, Value::Null);
         }
         let told: Vec<Value> =
             messages.iter().filter_map(|message| message::to_json(message, None)).collect();
@@ -460,10 +458,16 @@ impl Frames {
             update["todos"] = json!(state.todos);
             update["artifacts"] = state.artifacts.keys().map(String::as_str).collect();
         }
-        self.frame("updates", &json!({ node: update }));
+        match self.protocol {
+            Some(_) => self.update_event(node, update),
+            None => self.frame("updates", &json!({ node: update })),
+        }
     }
 
     fn send_values(&mut self) {
+        if self.protocol.is_some() {
+            return self.values_event();
+        }
         if self.modes.values
             && let Some(values) = self.written()
         {

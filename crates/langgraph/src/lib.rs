@@ -1,6 +1,6 @@
-//! The shapes of LangGraph and DeerFlow, which no other module knows: messages, state, checkpoints, runs, and the
-//! frames of a stream. The gateway sends them, and a program that embeds the agent gets the same. Sans IO: a caller
-//! passes in the data that it read, and sends the output.
+//! The data formats of LangGraph's and DeerFlow's APIs, which only this crate defines: messages, state, checkpoints,
+//! runs, and stream frames. The gateway sends them, and programs that embed the agent get the same. This crate does no
+//! IO: the caller passes in the data and sends the output.
 
 pub mod artifact;
 pub mod checkpoint;
@@ -14,6 +14,7 @@ pub mod memory;
 pub mod message;
 pub mod model;
 pub mod modes;
+pub mod protocol;
 pub mod run;
 mod sent_pieces;
 pub mod skill;

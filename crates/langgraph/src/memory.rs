@@ -1,10 +1,10 @@
-//! Facts of memory in the form of clients.
+//! Memory facts in the API's format.
 
 use pudu_memory::{FactCategory, FactEdit, FactSource, NewFact};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A fact to remember.
+/// A fact to add.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct AddedFact {
     /// The text of the fact.
@@ -26,7 +26,7 @@ fn half() -> f64 {
 }
 
 impl AddedFact {
-    /// Makes a fact of the default category.
+    /// Creates a fact with the default category.
     #[must_use]
     pub fn new(content: &str) -> Self {
         Self { content: content.to_owned(), category: context(), confidence: half() }
@@ -40,7 +40,7 @@ impl From<AddedFact> for NewFact {
     }
 }
 
-/// Change of a fact: missing or null fields stay.
+/// Change of a fact. Missing or null fields stay unchanged.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FactChange {

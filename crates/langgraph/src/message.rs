@@ -1,9 +1,9 @@
-//! Messages as LangChain dumps them, whole and in chunks.
+//! Messages in LangChain's format, whole and in chunks.
 
 use super::{failure, task};
 use pudu_base::{
-    Assistant, CallId, Decision, Finish, Human, Message, MessageId, Question, ToolCall, ToolResult, Usage,
-    tool_frame,
+    Assistant, CallId, Decision, FieldKind, Finish, FormField, Human, Message, MessageId, Question, ToolCall,
+    ToolResult, Usage, tool_frame,
 };
 use pudu_net::scrub;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// Fields of a client's message that are kept unchanged.
 const KEPT: [&str; 4] = ["content", "additional_kwargs", "response_metadata", "name"];
 
-/// Writes a message, with the fields that its client sent; `None` for pudu's own messages, which are not shown.
+/// Renders a message, with the fields that its client sent; `None` for pudu's own reminders, which clients do not see.
 #[must_use]
 pub fn to_json(message: &Message, sent: Option<&Value>) -> Option<Value> {
     let mut told = match message {
@@ -19,7 +19,7 @@ pub fn to_json(message: &Message, sent: Option<&Value>) -> Option<Value> {
         Message::Assistant(reply) => assistant(reply),
         Message::Tool(result) => tool(result),
         Message::Reminder(reminder) => {
-            // Only a client's own system messages are in its fields.
+            // Only system messages that a client sent have fields.
             sent?;
             base("system", &reminder.id, &reminder.text)
         }
@@ -36,7 +36,7 @@ pub fn to_json(message: &Message, sent: Option<&Value>) -> Option<Value> {
     Some(Value::Object(told))
 }
 
-/// Writes a message as text, without secrets that a tool may have found.
+/// Renders a message as text, without secrets that a tool may have found.
 #[must_use]
 pub fn text(message: &Message, sent: Option<&Value>) -> Option<String> {
     Some(scrub::hide_in_talk(&to_json(message, sent)?.to_string()).into_owned())
@@ -79,18 +79,24 @@ fn assistant(reply: &Assistant) -> Map<String, Value> {
     let (good, garbled): (Vec<&ToolCall>, Vec<&ToolCall>) =
         reply.calls.iter().partition(|call| call.garbled.is_none());
     fields.insert("tool_calls".into(), good.into_iter().map(tool_call).collect());
-    let invalid = |call: &ToolCall| {
-        json!({
-            "name": call.name, "args": call.garbled, "id": call.id, "type": "invalid_tool_call",
-            "error": "the arguments are no JSON object",
-        })
-    };
-    fields.insert("invalid_tool_calls".into(), garbled.into_iter().map(invalid).collect());
+    fields.insert("invalid_tool_calls".into(), garbled.into_iter().map(any_call).collect());
     fields.insert("usage_metadata".into(), reply.usage.as_ref().map_or(Value::Null, usage));
     fields
 }
 
-fn response(reply: &Assistant) -> Value {
+/// Renders a call, whether or not its arguments could be parsed.
+pub(super) fn any_call(call: &ToolCall) -> Value {
+    match &call.garbled {
+        None => tool_call(call),
+        Some(text) => json!({
+            "name": call.name, "args": text, "id": call.id, "type": "invalid_tool_call",
+            "error": "the arguments are no JSON object",
+        }),
+    }
+}
+
+/// Renders the provider's facts about a reply.
+pub(super) fn response(reply: &Assistant) -> Value {
     let mut fields = json!({ "finish_reason": finish(reply) });
     if let Some(model) = &reply.model {
         fields["model_name"] = model.as_str().into();
@@ -98,7 +104,7 @@ fn response(reply: &Assistant) -> Value {
     fields
 }
 
-/// Returns the provider's usual finish reason of a reply.
+/// Returns a reply's finish reason, as providers name it.
 fn finish(reply: &Assistant) -> &'static str {
     match reply.finish {
         Finish::Complete if reply.calls.is_empty() => "stop",
@@ -111,12 +117,12 @@ fn finish(reply: &Assistant) -> &'static str {
     }
 }
 
-/// Writes a call whose arguments can be parsed.
+/// Renders a call whose arguments could be parsed.
 pub(super) fn tool_call(call: &ToolCall) -> Value {
     json!({ "name": call.name, "args": call.args, "id": call.id, "type": "tool_call" })
 }
 
-/// Writes the usage of a model call.
+/// Renders the usage of a model call.
 #[must_use]
 pub fn usage(usage: &Usage) -> Value {
     json!({
@@ -147,28 +153,55 @@ fn tool(result: &ToolResult) -> Map<String, Value> {
     fields
 }
 
-/// Writes a question as the artifact by which DeerFlow's frontend shows it.
+/// Renders a question as the artifact that DeerFlow's frontend shows.
 fn human_input(question: &Question, call: &CallId) -> Value {
-    let option = |(at, option): (usize, &String)| json!({ "id": format!("option-{}", at + 1), "label": option, "value": option });
-    let options: Vec<Value> = question.options.iter().enumerate().map(option).collect();
-    let mode = if options.is_empty() { "free_text" } else { "choice_with_other" };
+    let mode = match question {
+        Question { fields, .. } if !fields.is_empty() => "form",
+        Question { options, .. } if !options.is_empty() => "choice_with_other",
+        _ => "free_text",
+    };
     let mut input = json!({
-        "version": 1,
+        "version": if mode == "form" { 2 } else { 1 },
         "kind": "human_input_request",
         "source": "ask_clarification",
         "request_id": call,
-        "clarification_type": "missing_info",
+        "clarification_type": question.kind,
         "question": question.text,
         "input_mode": mode,
         "tool_call_id": call,
     });
-    if !options.is_empty() {
-        input["options"] = options.into();
+    if !question.options.is_empty() {
+        input["options"] = human_input_options("", &question.options);
+    }
+    if !question.fields.is_empty() {
+        input["fields"] = question.fields.iter().map(human_input_field).collect();
     }
     json!({ "human_input": input })
 }
 
-/// A piece of an answer.
+fn human_input_options(prefix: &str, options: &[String]) -> Value {
+    let option = |(at, option): (usize, &String)| json!({ "id": format!("{prefix}option-{}", at + 1), "label": option, "value": option });
+    options.iter().enumerate().map(option).collect()
+}
+
+/// Renders a field. DeerFlow's frontend has no fields for files and shows a line of text; pudu's page reads `file`.
+fn human_input_field(field: &FormField) -> Value {
+    let mut shown =
+        json!({ "name": field.name, "label": field.label, "type": field.kind, "required": field.required });
+    if field.kind == FieldKind::File {
+        shown["type"] = "text".into();
+        shown["file"] = true.into();
+    }
+    if !field.options.is_empty() {
+        shown["options"] = human_input_options(&format!("{}-", field.name), &field.options);
+    }
+    if let Some(placeholder) = &field.placeholder {
+        shown["placeholder"] = placeholder.as_str().into();
+    }
+    shown
+}
+
+/// A piece of a reply.
 #[derive(Clone, Copy, Default)]
 pub struct MessageChunk<'a> {
     /// Text.
@@ -180,7 +213,7 @@ pub struct MessageChunk<'a> {
 }
 
 impl MessageChunk<'_> {
-    /// Writes the piece of the message with this id.
+    /// Renders the piece as a chunk of the message with this id.
     #[must_use]
     pub fn value(&self, id: &MessageId) -> Value {
         let mut fields = base("AIMessageChunk", id, self.text);
@@ -213,6 +246,36 @@ impl MessageChunk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pudu_base::QuestionKind;
+
+    #[test]
+    fn a_form_is_the_second_version_of_a_request_for_input() {
+        let field = FormField {
+            name: "size".into(),
+            label: "Size".into(),
+            kind: FieldKind::MultiSelect,
+            required: true,
+            options: vec!["S".into()],
+            placeholder: Some("any".into()),
+        };
+        let letter =
+            FormField { name: "letter".into(), kind: FieldKind::File, options: Vec::new(), ..field.clone() };
+        let kind = QuestionKind::RiskConfirmation;
+        let question =
+            Question { text: "Which?".into(), kind, options: Vec::new(), fields: vec![field, letter] };
+        assert_eq!(
+            human_input(&question, &"c".into()),
+            json!({"human_input": {
+                "version": 2, "kind": "human_input_request", "source": "ask_clarification", "request_id": "c",
+                "clarification_type": "risk_confirmation", "question": "Which?", "input_mode": "form", "tool_call_id": "c",
+                "fields": [
+                    {"name": "size", "label": "Size", "type": "multi_select", "required": true, "placeholder": "any",
+                     "options": [{"id": "size-option-1", "label": "S", "value": "S"}]},
+                    {"name": "letter", "label": "Size", "type": "text", "file": true, "required": true, "placeholder": "any"},
+                ],
+            }})
+        );
+    }
 
     #[test]
     fn messages_look_like_this() {
@@ -234,7 +297,11 @@ mod tests {
             tool: "ask_clarification".into(),
             text: "Which?".into(),
             error: false,
-            question: Some(Question { text: "Which?".into(), options: vec!["this".into()] }),
+            question: Some(Question {
+                text: "Which?".into(),
+                options: vec!["this".into()],
+                ..Question::default()
+            }),
             images: Vec::new(),
             decision: None,
             decisions: Vec::new(),

@@ -3,25 +3,25 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A model that can be chosen.
+/// An available model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Model")]
 pub struct ListedModel {
-    /// The name by which it is chosen.
+    /// The name by which it is selected.
     pub name: String,
-    /// Its provider's name for it.
+    /// The provider's name of the model.
     pub model: String,
-    /// The name that people see.
+    /// The name shown to people.
     pub display_name: String,
     /// Its description.
     pub description: Option<String>,
     /// Whether it can think.
     pub supports_thinking: bool,
-    /// Whether the effort of its thinking can be set.
+    /// Whether its thinking effort can be set.
     pub supports_reasoning_effort: bool,
 }
 
-/// The models that can be chosen, the default first.
+/// The available models, the default first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ModelList {
     /// The models.
@@ -30,9 +30,9 @@ pub struct ModelList {
     pub token_usage: Switched,
 }
 
-/// Whether something is on.
+/// Whether a feature is enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Switched {
-    /// Whether it is.
+    /// Whether it is enabled.
     pub enabled: bool,
 }

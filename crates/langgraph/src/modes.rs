@@ -1,8 +1,29 @@
-//! The modes of a stream that a client may ask for.
+//! The stream modes that a client can request.
 
+use pudu_base::foreign;
 use serde_json::Value;
 
-/// Which frames a stream has besides `metadata`, `error` and `end`.
+/// Modes that have frames.
+const MODES: [&str; 10] = [
+    "values",
+    "updates",
+    "messages-tuple",
+    "messages",
+    "custom",
+    "events",
+    "tasks",
+    "debug",
+    "checkpoints",
+    "view",
+];
+/// Further modes of LangGraph's SDKs, which their clients send in lists.
+const UNSERVED: [&str; 2] = ["tools", "lifecycle"];
+/// Maximum number of modes in a request.
+const MAX_MODES: usize = 20;
+/// Maximum length of an unknown mode in an error, in characters.
+const MAX_SHOWN_CHARS: usize = 40;
+
+/// Frames that a stream contains, in addition to `metadata`, `error` and `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Modes {
     /// The whole state, after each change: `values` frames.
@@ -19,69 +40,86 @@ pub struct Modes {
     pub events: bool,
     /// Beginnings and ends of nodes: `tasks` frames.
     pub tasks: bool,
-    /// Checkpoints and tasks once more: `debug` frames.
+    /// Checkpoints and tasks again: `debug` frames.
     pub debug: bool,
     /// The state as a checkpoint, after each change: `checkpoints` frames.
     pub checkpoints: bool,
-    /// The run as people see it in a chat, after each change: `view` frames. An extension of pudu's.
+    /// The run as a chat shows it, after each change: `view` frames. An extension by pudu.
     pub view: bool,
 }
 
 impl Modes {
-    /// Returns whether any frame has the values of the thread.
+    /// Returns whether any frames contain the thread's values.
     #[must_use]
     pub fn show_values(self) -> bool {
         self.values || self.checkpoints || self.debug || self.events
     }
 
-    /// Reads one mode or a list of modes; `values` if there is none. A mode of a newer client has no frames and is added to
-    /// `unknown`.
+    /// Parses one mode or a list of modes; `values` if there is none. Modes that only LangGraph's server has, and newer
+    /// clients add to their list, are added to `unserved`.
     ///
     /// # Errors
-    /// When it is neither.
-    pub fn read(wanted: &Value, unknown: &mut Vec<String>) -> Result<Self, String> {
+    /// When the value is neither, has an unknown mode, or no mode that has frames here.
+    pub fn read(wanted: &Value, unserved: &mut Vec<String>) -> Result<Self, String> {
         let list = match wanted {
-            Value::Null => return Ok(Self { values: true, ..Self::default() }),
+            Value::Null => &[],
             Value::String(_) => std::slice::from_ref(wanted),
-            Value::Array(list) if list.len() <= 20 => list.as_slice(),
-            _ => return Err("stream_mode must be a mode or a list of modes".to_owned()),
+            Value::Array(list) if list.len() <= MAX_MODES => list.as_slice(),
+            _ => return Err(malformed()),
         };
-        let mut modes = Self::default();
+        let mut modes = Self { values: list.is_empty(), ..Self::default() };
         for mode in list {
-            let Some(mode) = mode.as_str() else {
-                return Err("stream_mode must be a mode or a list of modes".to_owned());
-            };
-            let flag = match mode {
-                "values" => &mut modes.values,
-                "updates" => &mut modes.updates,
-                "messages-tuple" => &mut modes.tuples,
-                "messages" => &mut modes.messages,
-                "custom" => &mut modes.custom,
-                "events" => &mut modes.events,
-                "tasks" => &mut modes.tasks,
-                "debug" => &mut modes.debug,
-                "checkpoints" => &mut modes.checkpoints,
-                "view" => &mut modes.view,
-                _ => {
-                    unknown.push(mode.to_owned());
-                    continue;
-                }
-            };
-            *flag = true;
+            let mode = mode.as_str().ok_or_else(malformed)?;
+            match modes.flag(mode) {
+                Some(flag) => *flag = true,
+                None if UNSERVED.contains(&mode) => unserved.push(mode.to_owned()),
+                None => return Err(unknown(mode)),
+            }
         }
-        Ok(if list.is_empty() { Self { values: true, ..modes } } else { modes })
+        match unserved.first().filter(|_| modes == Self::default()) {
+            Some(mode) => Err(unknown(mode)),
+            None => Ok(modes),
+        }
     }
 
-    /// Reads modes as a query has them: one, or several with commas or repeated.
+    fn flag(&mut self, mode: &str) -> Option<&mut bool> {
+        Some(match mode {
+            "values" => &mut self.values,
+            "updates" => &mut self.updates,
+            "messages-tuple" => &mut self.tuples,
+            "messages" => &mut self.messages,
+            "custom" => &mut self.custom,
+            "events" => &mut self.events,
+            "tasks" => &mut self.tasks,
+            "debug" => &mut self.debug,
+            "checkpoints" => &mut self.checkpoints,
+            "view" => &mut self.view,
+            _ => return None,
+        })
+    }
+
+    /// Parses modes from a query: one or several, separated by commas or repeated.
     ///
     /// # Errors
-    /// When there are too many.
-    pub fn from_query(wanted: &[String], unknown: &mut Vec<String>) -> Result<Option<Self>, String> {
+    /// As [`Self::read`].
+    pub fn from_query(wanted: &[String], unserved: &mut Vec<String>) -> Result<Option<Self>, String> {
         let words = wanted.iter().flat_map(|part| part.split(','));
-        // Python's client writes a key without a value where no mode is named.
+        // The Python client sends a key without a value if no mode is named.
         let list: Vec<Value> = words.filter(|word| !word.is_empty()).map(Value::from).collect();
-        if list.is_empty() { Ok(None) } else { Self::read(&Value::Array(list), unknown).map(Some) }
+        if list.is_empty() { Ok(None) } else { Self::read(&Value::Array(list), unserved).map(Some) }
     }
+}
+
+fn malformed() -> String {
+    format!("stream_mode must be a mode or a list of at most {MAX_MODES} modes")
+}
+
+fn unknown(mode: &str) -> String {
+    format!(
+        "stream_mode: unknown mode `{}`; the modes are {}",
+        foreign::line(mode, MAX_SHOWN_CHARS),
+        MODES.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -89,25 +127,61 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    const VALUES: Modes = Modes {
+        values: true,
+        updates: false,
+        tuples: false,
+        messages: false,
+        custom: false,
+        events: false,
+        tasks: false,
+        debug: false,
+        checkpoints: false,
+        view: false,
+    };
+
     #[test]
-    fn modes_are_read_in_every_form_and_unknown_ones_are_named() {
-        let mut unknown = Vec::new();
-        let values = Modes { values: true, ..Modes::default() };
+    fn modes_are_read_in_every_form() {
+        let mut unserved = Vec::new();
         for wanted in [json!(null), json!("values"), json!(["values"]), json!([])] {
-            assert_eq!(Modes::read(&wanted, &mut unknown), Ok(values), "{wanted}");
+            assert_eq!(Modes::read(&wanted, &mut unserved), Ok(VALUES), "{wanted}");
         }
         let both = Modes { updates: true, tuples: true, ..Modes::default() };
-        assert_eq!(Modes::read(&json!(["messages-tuple", "updates"]), &mut unknown), Ok(both));
-        assert_eq!(Modes::from_query(&["updates,messages-tuple".into()], &mut unknown), Ok(Some(both)));
+        assert_eq!(Modes::read(&json!(["messages-tuple", "updates"]), &mut unserved), Ok(both));
+        assert_eq!(Modes::from_query(&["updates,messages-tuple".into()], &mut unserved), Ok(Some(both)));
         assert_eq!(
-            [vec![], vec![String::new()]].map(|wanted| Modes::from_query(&wanted, &mut unknown)),
+            [vec![], vec![String::new()]].map(|wanted| Modes::from_query(&wanted, &mut unserved)),
             [Ok(None), Ok(None)]
         );
-        assert_eq!(unknown, [""; 0]);
-        assert_eq!(Modes::read(&json!("tools"), &mut unknown), Ok(Modes::default()));
-        assert_eq!(Modes::read(&json!(["lifecycle", "values"]), &mut unknown), Ok(values));
-        assert_eq!(unknown, ["tools", "lifecycle"]);
-        assert!(Modes::read(&json!(7), &mut unknown).is_err());
-        assert!(Modes::read(&json!(["values", 7]), &mut unknown).is_err());
+        for mode in MODES {
+            assert!(
+                Modes::read(&json!(mode), &mut unserved).is_ok_and(|modes| modes != Modes::default()),
+                "{mode}"
+            );
+        }
+        assert_eq!(unserved, [""; 0]);
+        assert_eq!(Modes::read(&json!(["lifecycle", "values", "tools"]), &mut unserved), Ok(VALUES));
+        assert_eq!(unserved, ["lifecycle", "tools"]);
+    }
+
+    #[test]
+    fn unknown_modes_are_refused_with_the_list_of_modes() {
+        for (wanted, mode) in [
+            (json!("value"), "value"),
+            (json!(["values", "Values"]), "Values"),
+            (json!(["tools", "typo", "values"]), "typo"),
+            (json!(""), ""),
+            (json!("tools"), "tools"),
+            (json!(["lifecycle", "tools"]), "lifecycle"),
+        ] {
+            let told = Modes::read(&wanted, &mut Vec::new()).unwrap_err();
+            let expected = format!("stream_mode: unknown mode `{mode}`; the modes are values, updates, ");
+            assert!(told.starts_with(&expected), "{wanted}: {told}");
+        }
+        assert!(Modes::from_query(&["values,typo".into()], &mut Vec::new()).is_err());
+        for wanted in [json!(7), json!(["values", 7]), json!({}), json!(vec!["values"; 21])] {
+            let told = Modes::read(&wanted, &mut Vec::new()).unwrap_err();
+            assert_eq!(told, "stream_mode must be a mode or a list of at most 20 modes", "{wanted}");
+        }
     }
 }

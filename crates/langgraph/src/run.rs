@@ -1,4 +1,4 @@
-//! Runs as the API writes them.
+//! Runs in the API's format.
 
 use super::{clock, failure::failure};
 use pudu_base::Outcome;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// LangGraph's statuses of runs.
 pub const STATUSES: [&str; 6] = ["pending", "running", "success", "error", "timeout", "interrupted"];
 
-/// Returns a run's status in LangGraph's words.
+/// Returns a run's status in LangGraph's terms.
 #[must_use]
 pub fn status(row: &RunRow) -> &'static str {
     if row.ended.is_none() {
@@ -23,12 +23,12 @@ pub fn status(row: &RunRow) -> &'static str {
     }
 }
 
-/// Returns whether a run was rolled back. A run whose rollback came too late has its own end.
+/// Returns whether a run was rolled back. A rollback that comes too late does not change the run's outcome.
 fn is_rolled_back(row: &RunRow) -> bool {
     row.cancelled == Some(CancelAction::Rollback) && row.outcome() == Some(Outcome::Stopped)
 }
 
-/// Returns the input of a run, as its client sent it; null for the run of a chat.
+/// Returns a run's input as its client sent it; null for a chat's run.
 #[must_use]
 pub fn input(row: &RunRow) -> Value {
     let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
@@ -61,7 +61,7 @@ pub const KEYS: [&str; 22] = [
     "last_ai_message",
 ];
 
-/// Writes a run with the tokens that it spent.
+/// Renders a run with the tokens that it used.
 #[must_use]
 pub fn run(row: &RunRow, tokens: &[RunTokens]) -> Value {
     let own: Vec<&RunTokens> = tokens.iter().filter(|tokens| tokens.run == row.id).collect();
@@ -101,13 +101,13 @@ pub fn run(row: &RunRow, tokens: &[RunTokens]) -> Value {
     })
 }
 
-/// Returns the name of an assistant; that of the lead agent if none was named.
+/// Returns the name of an assistant; the lead agent's if none was named.
 #[must_use]
 pub fn assistant(name: &str) -> &str {
     if name.is_empty() { "lead_agent" } else { name }
 }
 
-/// Returns the group in which DeerFlow counts a caller of models.
+/// Returns the group that DeerFlow assigns a model caller to.
 #[must_use]
 pub fn caller_group(caller: &str) -> &'static str {
     match caller {
@@ -123,7 +123,7 @@ mod tests {
     use pudu_store::RunOrigin;
 
     #[test]
-    fn a_run_that_was_told_too_late_to_go_back_has_ended_as_it_did() {
+    fn late_rollback_does_not_change_the_outcome() {
         let check = |outcome: Outcome, expect: (&str, Value)| {
             let row = RunRow {
                 id: "r".into(),

@@ -1,4 +1,4 @@
-//! A message that is sent in pieces. Text that may be the beginning of a secret waits for the next piece.
+//! A message that is sent in pieces. Text that may be the beginning of a secret is held back until the next piece.
 
 use pudu_net::scrub::GrowingTalk;
 
@@ -13,7 +13,7 @@ pub(super) struct SentPieces {
 }
 
 impl SentPieces {
-    /// Takes more text, and returns the part that can be sent by now.
+    /// Adds text, and returns the part that can be sent now.
     pub(super) fn push(&mut self, delta: &str) -> String {
         self.heard.push_str(delta);
         let told = self.words.push(delta);
@@ -21,7 +21,7 @@ impl SentPieces {
         told
     }
 
-    /// Takes the whole text, and returns the unsent part.
+    /// Ends the message, given its whole text, and returns the unsent part.
     pub(super) fn end(&mut self, whole: &str) -> String {
         let rest = whole.strip_prefix(self.heard.as_str()).unwrap_or_default();
         let told = self.words.push(rest) + &self.words.finish();

@@ -1,4 +1,4 @@
-//! Skills as the API lists them, and the report of an installation.
+//! Skills in the API's format, and the report of an installation.
 
 use pudu_skills::{CatalogEntry, Finding, FindingSeverity, Installed};
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ pub struct ListedSkill {
     pub license: Option<String>,
     /// Its origin.
     pub category: &'static str,
-    /// Whether agents have it.
+    /// Whether agents can use it.
     pub enabled: bool,
     /// Whether its text can be changed.
     pub editable: bool,
@@ -29,7 +29,7 @@ pub struct SkillList {
     pub skills: Vec<ListedSkill>,
 }
 
-/// A skill that was installed.
+/// An installed skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct InstalledSkill {
     /// Whether the skill was installed: always true.
@@ -40,7 +40,7 @@ pub struct InstalledSkill {
     pub message: String,
     /// Findings of the scan that do not block the skill.
     pub findings: Vec<ListedFinding>,
-    /// Keys without effect, and texts and names that had to be repaired.
+    /// Keys without effect, and texts and names that were repaired.
     pub notes: Vec<String>,
 }
 

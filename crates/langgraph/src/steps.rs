@@ -10,12 +10,12 @@ enum RowKind {
     Human,
     Assistant,
     Tools,
-    /// A thread that this run restored.
+    /// A thread restored by this run.
     Restore(RunId),
 }
 
 impl RowKind {
-    /// Returns `None` for a row that belongs to the step before it.
+    /// Returns the kind of a row; `None` if it belongs to the previous step.
     fn update(update: &Update) -> Option<Self> {
         let Update::Message(message) = update else { return None };
         match &**message {
@@ -27,18 +27,18 @@ impl RowKind {
     }
 }
 
-/// Finds the steps of a thread, row by row. Results that came together are one step, and so are messages that were sent
-/// together: it ends behind the last.
+/// Finds the steps of a thread, row by row. Results that arrived together are one step, and so are messages that were
+/// sent together: the step ends after the last one.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
-    /// The newest step, and the position behind it so far.
+    /// The newest step, and its end so far.
     newest: Option<(RowKind, Seq)>,
-    /// The positions behind the steps before it, oldest first.
+    /// The ends of the earlier steps, oldest first.
     ends: Vec<Seq>,
 }
 
 impl Steps {
-    /// Returns the steps of rows, which begin with the newest.
+    /// Finds the steps in rows that are given newest first.
     #[must_use]
     pub fn from_rows(newest_first: &[LogEntry]) -> Self {
         let (mut steps, restores) = (Self::default(), restores(newest_first));
@@ -52,7 +52,7 @@ impl Steps {
         steps
     }
 
-    /// Takes rows that were written at once by a run; `seq` is the position of the last.
+    /// Adds rows that a run wrote in one commit. `seq` is the position of the last one.
     pub fn commit(&mut self, run: &RunId, seq: Seq, updates: &[Update]) {
         let restored = updates.iter().any(|update| matches!(update, Update::Restore(_))).then_some(run);
         let first = seq + 1 - Seq::try_from(updates.len()).unwrap_or(0);
@@ -61,7 +61,7 @@ impl Steps {
 
     fn push(&mut self, seq: Seq, update: &Update, restored: Option<&RunId>) {
         let kind = restored.map(|run| RowKind::Restore(run.clone())).or_else(|| RowKind::update(update));
-        // Progress of tool calls is inside a step, and ends none.
+        // Progress of tool calls does not move the end of a step.
         let is_apart = matches!(
             update,
             Update::Begin(_) | Update::Interrupt(_) | Update::Suspend(_) | Update::Task { .. }
@@ -77,19 +77,19 @@ impl Steps {
         }
     }
 
-    /// Returns the position behind the newest step, if there is one. Rows that end no step are left out.
+    /// Returns the end of the newest step, if there is one. Rows about the progress of tool calls do not count.
     #[must_use]
     pub fn newest(&self) -> Option<Seq> {
         self.newest.as_ref().map(|(_, end)| *end)
     }
 
-    /// Returns the position behind the step before the newest, if there is one.
+    /// Returns the end of the step before the newest, if there is one.
     #[must_use]
     pub fn parent(&self) -> Option<Seq> {
         self.ends.last().copied()
     }
 
-    /// Returns the positions behind all steps, newest first. The newest row counts as the end of its step, whatever it is.
+    /// Returns the ends of all steps, newest first. The newest row always counts as the end of its step.
     #[must_use]
     pub fn ends(&self, newest: Seq) -> Vec<Seq> {
         let newest = self.newest.iter().map(|_| newest);
@@ -97,7 +97,7 @@ impl Steps {
     }
 }
 
-/// Returns the runs that restored a thread, with the times: all rows of one run at that time are one step.
+/// Returns the runs that restored a thread, each with its time. All rows of one run at one time form a step.
 #[must_use]
 pub fn restores(rows: &[LogEntry]) -> HashSet<(&RunId, i64)> {
     let restores = rows.iter().filter(|entry| matches!(entry.update, Update::Restore(_)));

@@ -1,10 +1,12 @@
-//! Sub-agents in DeerFlow's frozen names: `custom` frames while they work.
+//! Events of sub-agents with DeerFlow's fixed names: `custom` frames while they run, and stored events.
 
-use pudu_base::{CallId, StepKind, TaskEnd, TaskReport, TaskStage, TaskStatus, TaskStep, ToolResult, Usage};
+use pudu_base::{
+    CallId, StepCall, StepKind, TaskEnd, TaskReport, TaskStage, TaskStatus, TaskStep, ToolResult, Usage,
+};
 use pudu_harness::TASK;
 use serde_json::{Map, Value, json};
 
-/// Writes the progress of a sub-agent; `None` for a stage without a client event.
+/// Renders the progress of a sub-agent; `None` for a stage without an event for clients.
 pub(super) fn custom(call: &CallId, stage: &TaskStage) -> Option<Value> {
     match stage {
         TaskStage::Started { about, model, agent } => Some(json!({
@@ -17,12 +19,16 @@ pub(super) fn custom(call: &CallId, stage: &TaskStage) -> Option<Value> {
     }
 }
 
+/// Renders the calls of a sub-agent's reply.
+pub(super) fn calls(task: &CallId, index: u32, calls: &[StepCall]) -> Vec<Value> {
+    let render = |(at, call): (usize, &StepCall)| json!({ "name": call.name, "args": call.args, "id": format!("{task}-{index}-{at}"), "type": "tool_call" });
+    calls.iter().enumerate().map(render).collect()
+}
+
 fn running(call: &CallId, step: &TaskStep) -> Value {
     let message = match &step.kind {
         StepKind::Reply { calls } => {
-            let call = |(at, of): (usize, &pudu_base::StepCall)| json!({ "name": of.name, "args": of.args, "id": format!("{call}-{}-{at}", step.index), "type": "tool_call" });
-            let calls: Vec<Value> = calls.iter().enumerate().map(call).collect();
-            json!({ "type": "ai", "content": step.text, "tool_calls": calls })
+            json!({ "type": "ai", "content": step.text, "tool_calls": self::calls(call, step.index, calls) })
         }
         StepKind::Result { tool, error } => {
             let status = if *error { "error" } else { "success" };
@@ -46,13 +52,13 @@ fn ended(call: &CallId, end: &TaskEnd) -> Value {
     json!({ "type": kind, "task_id": call, key: end.text, "usage": tokens(&end.usage), "model_name": model })
 }
 
-/// Adds the end of a sub-agent to the fields of the tool message of its call.
+/// Adds the end of a sub-agent to the fields of the tool message that answers its call.
 pub(super) fn add_report(fields: &mut Map<String, Value>, result: &ToolResult) {
     let error = || result.text.strip_prefix("Task failed. Error: ").unwrap_or(&result.text);
     let refused = || TaskReport::new(TaskStatus::Failed, error());
     let report = match &result.task {
         Some(report) => (**report).clone(),
-        // The call was not made: no sub-agent worked.
+        // The call was not made, so no sub-agent ran.
         None if result.tool == TASK && result.error => refused(),
         None => return,
     };
@@ -76,7 +82,7 @@ pub(super) fn add_report(fields: &mut Map<String, Value>, result: &ToolResult) {
     }
 }
 
-/// Writes a stage as a stored event: its name, content and metadata; `None` for a stage that is not stored.
+/// Renders a stage as a stored event: its name, content and metadata; `None` for a stage that is not stored.
 #[must_use]
 pub fn stored(call: &CallId, stage: &TaskStage) -> Option<(&'static str, Value, Value)> {
     let mut metadata = json!({ "task_id": call });

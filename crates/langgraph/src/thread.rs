@@ -1,4 +1,4 @@
-//! Threads as LangGraph's clients see them.
+//! Threads in the format of LangGraph's clients.
 
 use super::clock;
 use pudu_base::{Outcome, ThreadId};
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// The account of threads and runs that clients of the API made.
+/// The account of threads and runs that API clients created.
 pub const API_ACCOUNT: &str = "api";
 
 /// A thread.
@@ -18,15 +18,15 @@ pub struct ListedThread {
     pub thread_id: ThreadId,
     /// State of its runs: `idle`, `busy`, `interrupted` or `error`.
     pub status: &'static str,
-    /// When it was made.
+    /// When it was created.
     pub created_at: String,
     /// When it was last used.
     pub updated_at: String,
-    /// Notes of clients.
+    /// Metadata set by clients.
     pub metadata: Map<String, Value>,
-    /// The assistant that it was made for.
+    /// The assistant for which it was created.
     pub assistant_id: Option<String>,
-    /// The account that owns it, unless a client of the API made it.
+    /// The account that owns it, unless an API client created it.
     pub channel: Option<String>,
     /// Always empty.
     pub config: Map<String, Value>,
@@ -39,7 +39,7 @@ pub struct ListedThread {
 }
 
 impl ListedThread {
-    /// Writes a thread as lists show it; it is `busy` if a run works on it or waits to.
+    /// Renders a thread for lists. `busy` is whether it has an active or waiting run.
     #[must_use]
     pub fn from_thread(thread: &ClientThread, busy: bool) -> Self {
         let named = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
@@ -69,13 +69,13 @@ fn status(thread: &ClientThread, busy: bool) -> &'static str {
     }
 }
 
-/// Returns the notes of clients on a thread.
+/// Returns the metadata that clients set on a thread.
 #[must_use]
 pub fn metadata(thread: &ClientThread) -> Map<String, Value> {
     notes_of(&thread.metadata, thread.pinned)
 }
 
-/// Returns the notes of clients from the columns of a thread.
+/// Returns the metadata that clients set, given the columns of a thread.
 #[must_use]
 pub fn notes_of(metadata: &str, pinned: bool) -> Map<String, Value> {
     let mut notes: Map<String, Value> = serde_json::from_str(metadata).unwrap_or_default();

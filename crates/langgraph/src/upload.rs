@@ -1,4 +1,4 @@
-//! Uploads as the API lists them.
+//! Uploads in the API's format.
 
 use pudu_base::{ReadOutcome, SharedFile, ThreadId};
 use pudu_sandbox as sandbox;
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::UNIX_EPOCH;
 
-/// An upload. DeerFlow's fields for paths on its machine have the agent's paths.
+/// An upload. DeerFlow's fields for paths on the server contain the agent's paths.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "File")]
 pub struct ListedUpload {
@@ -14,13 +14,13 @@ pub struct ListedUpload {
     pub filename: String,
     /// Its size, in bytes.
     pub size: u64,
-    /// The path by which the agent knows it.
+    /// The agent's path of the file.
     pub path: String,
     /// The same path.
     pub virtual_path: String,
-    /// The address below which the API gives it.
+    /// The URL at which the API serves it.
     pub artifact_url: String,
-    /// The ending of its name.
+    /// The suffix of its name.
     pub extension: String,
     /// The original name, if different.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct ListedUpload {
     /// Its text as Markdown, if it is a document.
     #[serde(flatten)]
     pub markdown: Option<ListedMarkdown>,
-    /// Reason why it has none, if it is a document.
+    /// Reason why its text is missing, if it is a document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub markdown_error: Option<String>,
     /// When it was last written, in seconds since 1970.
@@ -36,16 +36,16 @@ pub struct ListedUpload {
     pub modified: Option<f64>,
 }
 
-/// The text of a document that was uploaded.
+/// The text of an uploaded document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ListedMarkdown {
     /// The name of its file.
     pub markdown_file: String,
-    /// The path by which the agent knows it.
+    /// The agent's path of the file.
     pub markdown_path: String,
     /// The same path.
     pub markdown_virtual_path: String,
-    /// The address below which the API gives it.
+    /// The URL at which the API serves it.
     pub markdown_artifact_url: String,
 }
 
@@ -67,7 +67,7 @@ pub struct UploadedFiles {
     pub files: Vec<ListedUpload>,
     /// The confirmation as text.
     pub message: String,
-    /// Files that were left out: always none.
+    /// Skipped files: always none.
     pub skipped_files: Vec<String>,
 }
 
@@ -93,14 +93,14 @@ impl ListedUpload {
         }
     }
 
-    /// Writes an upload that was there.
+    /// Renders a stored upload.
     pub fn of_upload(thread: &ThreadId, upload: &sandbox::Upload) -> Self {
         let since = upload.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
         let modified = Some(since.as_secs_f64());
         Self { modified, ..Self::new(thread, &upload.name, &upload.path, upload.size) }
     }
 
-    /// Writes an uploaded file with its original name.
+    /// Renders a newly uploaded file. `called` is its original name.
     pub fn of_file(thread: &ThreadId, file: &SharedFile, called: &str) -> Self {
         let original_filename = (file.name != called).then(|| called.to_owned());
         let (markdown, markdown_error) = match &file.reading {
@@ -125,7 +125,7 @@ fn address(thread: &ThreadId, path: &str) -> String {
     format!("/api/threads/{thread}/artifacts{}", in_address(path))
 }
 
-/// Percent-encodes a path for an address.
+/// Percent-encodes a path for a URL.
 #[must_use]
 pub fn in_address(path: &str) -> String {
     path.bytes().map(percent).collect()

@@ -1,17 +1,17 @@
-//! A server's result as text for a model, and its images.
+//! Converts a server's result to text for a model, and takes its images.
 
 use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
-use pudu_base::{Cut, image_kind};
+use pudu_base::{Cut, ToolOutput, image_kind};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
-/// Maximum length of an answer, in characters; both ends are kept.
+/// Maximum length of an answer, in characters. A longer one loses its middle.
 const MAX_ANSWER_CHARS: usize = 1 << 20;
 /// Maximum number of images taken from a result.
 const MAX_IMAGES: usize = 8;
 /// Maximum total size of these images, in bytes.
 const MAX_IMAGE_BYTES: usize = 16 << 20;
-/// Part of a result that is passed on if it is not stored in full elsewhere.
+/// Length of a result that the model gets if the full result is not stored elsewhere.
 pub(crate) const SHOWN: Cut = Cut::Middle(50_000);
 
 /// A server's answer.
@@ -21,7 +21,8 @@ pub(crate) struct ToolAnswer {
     pub(crate) images: Vec<Vec<u8>>,
 }
 
-/// Flattens a result: its texts, a note in place of other content, and its structured content unless a text repeats it.
+/// Flattens a result to its texts, a note for each piece of other content, and its structured content unless the texts
+/// repeat it.
 pub(crate) fn read(result: &CallToolResult) -> ToolAnswer {
     let mut images = Vec::new();
     let mut blocks: Vec<String> = result.content.iter().map(|content| block(content, &mut images)).collect();
@@ -35,8 +36,15 @@ pub(crate) fn read(result: &CallToolResult) -> ToolAnswer {
     ToolAnswer { text: Cut::Middle(MAX_ANSWER_CHARS).apply(text), images }
 }
 
+/// Converts a result for the model, with a note behind its text.
+pub(crate) fn output(result: &CallToolResult, note: &str) -> ToolOutput {
+    let ToolAnswer { text, images } = read(result);
+    let partial = is_cut(&text);
+    ToolOutput { text: text + note, cut: Some(SHOWN), partial, attached: images, ..ToolOutput::default() }
+}
+
 /// Returns whether the texts repeat the structured content. Python's server library puts a value that is not an object
-/// under `result`, and writes each item of a list as a separate text.
+/// under `result`, and sends each item of a list as a separate text.
 fn is_repeated(structured: &Value, content: &[ContentBlock]) -> bool {
     let texts: Vec<&str> = content.iter().filter_map(|block| Some(block.as_text()?.text.trim())).collect();
     let wrapped = structured.as_object().filter(|map| map.len() == 1).and_then(|map| map.get("result"));
@@ -52,7 +60,7 @@ fn is_repeated(structured: &Value, content: &[ContentBlock]) -> bool {
         .any(|value| texts.iter().any(|text| is_same(value, text)) || is_all(value))
 }
 
-/// Returns whether a text represents a value: its JSON in any layout, or the text itself.
+/// Returns whether a text represents a value, as JSON in any layout or, for a string, as the string itself.
 fn is_same(value: &Value, text: &str) -> bool {
     match value {
         Value::String(own) if own.trim() == text => true,
@@ -60,7 +68,7 @@ fn is_same(value: &Value, text: &str) -> bool {
     }
 }
 
-/// Compares values; 5 and 5.0 are equal.
+/// Returns whether two values are equal. 5 and 5.0 are.
 fn is_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
@@ -77,8 +85,8 @@ fn is_equal(one: &Value, other: &Value) -> bool {
 }
 
 /// Returns whether a text was cut to the maximum length.
-pub(crate) fn is_cut(text: &str) -> bool {
-    // The note that replaces the middle makes it longer than any text that was kept in full.
+fn is_cut(text: &str) -> bool {
+    // With the note that replaces its middle, a cut text is longer than the limit.
     text.len() > MAX_ANSWER_CHARS && text.chars().count() > MAX_ANSWER_CHARS
 }
 
@@ -107,7 +115,7 @@ fn block(block: &ContentBlock, images: &mut Vec<Vec<u8>>) -> String {
     }
 }
 
-/// Takes an image, and returns the note that replaces it.
+/// Takes an image if there is room, and returns the note that replaces it in the text.
 fn take_image(kind: &str, mime: &str, base64: &str, images: &mut Vec<Vec<u8>>) -> String {
     let taken: usize = images.iter().map(Vec::len).sum();
     let room = images.len() < MAX_IMAGES && base64.len() / 4 * 3 <= MAX_IMAGE_BYTES.saturating_sub(taken);
@@ -120,13 +128,13 @@ fn take_image(kind: &str, mime: &str, base64: &str, images: &mut Vec<Vec<u8>>) -
     format!("[image {}, {mime}, {size} bytes]", images.len())
 }
 
-/// Returns the note that replaces binary content. Four characters of base64 are three bytes.
+/// Returns the note that replaces binary content. Base64 encodes three bytes as four characters.
 fn not_shown(kind: &str, mime: &str, base64: &str) -> String {
     let size = base64.trim_end_matches('=').len() * 3 / 4;
     format!("[{kind}, {mime}, {size} bytes, not shown]")
 }
 
-/// Returns the text of a file with a textual type.
+/// Returns the text of a file; `None` if its type is not textual.
 fn text_in(mime: &str, base64: &str) -> Option<String> {
     let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_text = mime.starts_with("text/")
@@ -134,7 +142,7 @@ fn text_in(mime: &str, base64: &str) -> Option<String> {
     is_text.then(|| decode(base64)).flatten().and_then(|bytes| String::from_utf8(bytes).ok())
 }
 
-/// Decodes base64 of either alphabet, with or without padding and line breaks.
+/// Decodes base64 in either alphabet, with or without padding and line breaks.
 fn decode(base64: &str) -> Option<Vec<u8>> {
     let plain = |c: char| match c {
         '-' => '+',
@@ -157,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_content_becomes_text() {
+    fn every_kind_of_content_is_converted_to_text() {
         check_text(
             &json!({"content": [
                 {"type": "text", "text": "two"},
@@ -186,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_stands_beside_a_text_unless_the_text_says_the_same() {
+    fn structured_content_is_added_unless_the_text_repeats_it() {
         let check = |texts: &[&str], structured: &Value, expect: &str| {
             let content: Vec<Value> =
                 texts.iter().map(|text| json!({"type": "text", "text": text})).collect();
@@ -208,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_taken_as_far_as_there_is_room() {
+    fn images_are_taken_up_to_the_limits() {
         let image = |bytes: &[u8]| json!({"type": "image", "mimeType": "image/png", "data": BASE64_STANDARD.encode(bytes)});
         let png = |size: usize| [&b"\x89PNG\r\n\x1a\n"[..], &vec![0; size - 8]].concat();
         let large = png(MAX_IMAGE_BYTES - 9);
@@ -232,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_giant_answer_keeps_both_ends_and_says_what_is_missing() {
+    fn a_giant_answer_keeps_both_ends_and_notes_the_cut() {
         let giant = format!("begin{}end", "ü".repeat(MAX_ANSWER_CHARS));
         let answer = json!({"content": [{"type": "text", "text": giant}]});
         let text = read(&serde_json::from_value(answer).unwrap()).text;

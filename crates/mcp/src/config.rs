@@ -1,13 +1,15 @@
-//! `mcpServers` of an `extensions_config.json`, in DeerFlow's format. Keys without a use in this crate are ignored,
-//! except for the types of `skills`: if the switches cannot be parsed, it is unknown which skills are disabled. The
-//! result of this module has all variables and defaults resolved.
+//! `mcpServers` of an `extensions_config.json`, in DeerFlow's format. Keys that this crate does not use are ignored,
+//! but the types of `skills` are checked: if its switches could not be parsed, disabled skills would be unknown. In the
+//! resulting configuration, all variables and defaults are resolved.
 
 use crate::{
     ServerFailure, Skipped,
     expand::Expand,
+    oauth::OauthEntry,
     server::{Endpoint, McpServer, ServerCommand, ServerLabel, Transport},
 };
 use indexmap::IndexMap;
+use pudu_base::{ToolServerReport, ToolServerState};
 use pudu_net::scrub::{self, SecretWords};
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, de};
@@ -20,19 +22,28 @@ use std::{
     time::Duration,
 };
 
-/// Environment variables that a child process inherits, each with the value used if the daemon has none.
+/// Environment variables that a child process inherits, each with the value to use if the daemon does not have it.
 const INHERITED: [(&str, &str); 3] =
     [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/"), ("LANG", "C.UTF-8")];
 
-/// The variable with names of programs that servers may be, besides [`LAUNCHERS`]: DeerFlow's. If it is set, it also
-/// applies to the file.
+/// Returns the environment variables that a child process inherits from a daemon with these variables.
+#[must_use]
+pub fn inherited(vars: &HashMap<String, String>) -> IndexMap<String, String> {
+    let value = |&(key, default): &(&str, &str)| {
+        (key.to_owned(), vars.get(key).map_or(default, String::as_str).to_owned())
+    };
+    INHERITED.iter().map(value).collect()
+}
+
+/// DeerFlow's variable that lists the programs that servers may run in addition to [`LAUNCHERS`]. If it is set, it also
+/// applies to the servers in the file.
 const PROGRAMS: &str = "DEER_FLOW_MCP_STDIO_COMMAND_ALLOWLIST";
 /// Programs that may always be started.
 const LAUNCHERS: [&str; 2] = ["npx", "uvx"];
 
-/// Timeout for the start of a server that sets none.
+/// Default startup timeout of a server.
 const DEFAULT_SESSION_TIMEOUT: Duration = Duration::from_secs(60);
-/// Timeout for a call to a server that sets none.
+/// Default timeout of a call to a server.
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The enabled servers of a configuration.
@@ -40,12 +51,14 @@ const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct McpConfig {
     pub(crate) servers: Vec<McpServer>,
     pub(crate) unusable: Vec<Skipped>,
+    /// Names of the disabled servers.
+    pub(crate) disabled: Vec<String>,
     unknown: Vec<UnknownKey>,
-    /// Whether a server in the file has no prefix for its tools.
+    /// Whether the tools of a server in the file have no prefix.
     bare_names: bool,
-    /// All servers in the file.
+    /// Names of all servers in the file.
     names: Vec<String>,
-    /// Whether a name is reserved and thus invalid for a server's tool.
+    /// Returns whether a name is reserved, and therefore not available for a server's tool.
     pub(crate) is_reserved: fn(&str) -> bool,
 }
 
@@ -54,6 +67,7 @@ impl Default for McpConfig {
         Self {
             servers: Vec::new(),
             unusable: Vec::new(),
+            disabled: Vec::new(),
             unknown: Vec::new(),
             bare_names: false,
             names: Vec::new(),
@@ -65,17 +79,18 @@ impl Default for McpConfig {
 /// An unknown key of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownKey {
-    /// Its path, with dots.
+    /// The key's path, with dots.
     pub path: String,
     /// The key itself.
     pub key: String,
-    /// Known keys at the same place.
+    /// Known keys at the same level.
     pub known: &'static [&'static str],
 }
 
 /// Keys of the file.
 const FILE_KEYS: &[&str] = &["mcpServers", "skills", "mcpInterceptors", "middlewares"];
-/// Keys of a server. The last two are DeerFlow's and have no effect here; a `routing` with preferences is logged.
+/// Keys of a server. The last two are DeerFlow's and have no effect here, but a `routing` with the mode `prefer` is
+/// logged.
 const SERVER_KEYS: &[&str] = &[
     "enabled",
     "type",
@@ -93,19 +108,19 @@ const SERVER_KEYS: &[&str] = &[
     "description",
     "routing",
 ];
-/// Keys of a skill's or a tool's entry.
+/// Keys of the entry of a skill or a tool.
 const SWITCH_KEYS: &[&str] = &["enabled"];
 
-/// Unknown keys of an object.
+/// The other keys of an object.
 type OtherKeys = IndexMap<String, de::IgnoredAny>;
 
-/// The file cannot be parsed as a configuration.
+/// Error for a file that cannot be parsed as a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}{}: {hint}", key_of(.key))]
 pub struct McpConfigError {
-    /// The line, from 1.
+    /// The line, starting at 1.
     pub line: usize,
-    /// The column, from 1.
+    /// The column, starting at 1.
     pub column: usize,
     /// The key, with dots; empty if the text is not JSON.
     pub key: String,
@@ -130,7 +145,11 @@ impl McpConfig {
         let names = raw.servers.keys().cloned().collect();
         let mut config = Self { unknown: raw.unknown_keys(), bare_names, names, ..Self::default() };
         let servers = raw.servers.into_iter().map(|(name, Object(entry))| (name, entry));
-        for (name, entry) in servers.filter(|(_, entry)| entry.enabled) {
+        for (name, entry) in servers {
+            if !entry.enabled {
+                config.disabled.push(name);
+                continue;
+            }
             match entry.resolve(&name, vars) {
                 Ok(server) => config.servers.push(server),
                 Err(hint) => {
@@ -141,9 +160,9 @@ impl McpConfig {
         Ok(config)
     }
 
-    /// Makes a program watch over the servers that are child processes, so that none outlives the daemon: one whose
-    /// `main` calls [`crate::enter`]. Without it only the processes in a server's process group are ended, and only
-    /// while the daemon lives.
+    /// Sets the program that supervises servers in child processes, so that none outlives the daemon. Its `main` must
+    /// call [`crate::enter`]. Without a supervisor, only the processes in a server's process group are killed, and only
+    /// while the daemon is running.
     #[must_use]
     pub fn guarded_by(mut self, warden: &Path) -> Self {
         for server in &mut self.servers {
@@ -154,14 +173,42 @@ impl McpConfig {
         self
     }
 
-    /// Reserves names for the program: a server's tool with such a name gets another one.
+    /// Reserves tool names for the program. A server's tool with a reserved name is renamed.
     #[must_use]
     pub fn reserving(mut self, is_reserved: fn(&str) -> bool) -> Self {
         self.is_reserved = is_reserved;
         self
     }
 
-    /// Returns whether servers would be started as local programs.
+    /// Reports the servers without starting them.
+    #[must_use]
+    pub fn reports(&self) -> Vec<ToolServerReport> {
+        self.names
+            .iter()
+            .map(|name| match self.unusable.iter().find(|skipped| skipped.server == *name) {
+                Some(Skipped { failure, .. }) => ToolServerReport {
+                    problem: Some(failure.to_string()),
+                    fix: Some(failure.fix().to_owned()),
+                    ..ToolServerReport::new(name, ToolServerState::Away)
+                },
+                None if self.disabled.contains(name) => {
+                    ToolServerReport::new(name, ToolServerState::Disabled)
+                }
+                None => ToolServerReport::new(name, ToolServerState::Stopped),
+            })
+            .collect()
+    }
+
+    /// Keeps only the server of this name.
+    #[must_use]
+    pub fn only(mut self, name: &str) -> Self {
+        self.servers.retain(|server| server.name() == name);
+        self.unusable.retain(|skipped| skipped.server == name);
+        self.disabled.retain(|disabled| disabled == name);
+        self
+    }
+
+    /// Returns whether any server would be started as a local program.
     #[must_use]
     pub fn starts_programs(&self) -> bool {
         self.servers.iter().any(|server| matches!(server.transport, Transport::Stdio(_)))
@@ -173,19 +220,19 @@ impl McpConfig {
         &self.unknown
     }
 
-    /// Returns whether a server's tools keep their original names, even if it is disabled or invalid.
+    /// Returns whether the tools of any server keep their original names, including disabled and invalid servers.
     #[must_use]
     pub fn has_bare_names(&self) -> bool {
         self.bare_names
     }
 
-    /// Returns the servers of the file, including disabled and invalid ones.
+    /// Returns the names of the servers in the file, including disabled and invalid ones.
     #[must_use]
     pub fn server_names(&self) -> &[String] {
         &self.names
     }
 
-    /// Returns whether there is no server to connect to.
+    /// Returns whether there are no enabled servers, not even invalid ones.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.servers.is_empty() && self.unusable.is_empty()
@@ -241,7 +288,7 @@ struct SkillSwitch {
     others: OtherKeys,
 }
 
-/// A JSON object, rejecting a list of its values, which serde also accepts.
+/// A JSON object. A list of its values, which serde would accept as well, is rejected.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -260,7 +307,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// Accepts only an empty list: settings that may protect users must not be ignored silently.
+/// Accepts only an empty list, because settings that may protect users must not be silently ignored.
 fn require_empty<'de, D: Deserializer<'de>>(value: D) -> Result<(), D::Error> {
     match Option::<Vec<de::IgnoredAny>>::deserialize(value)?.unwrap_or_default().as_slice() {
         [] => Ok(()),
@@ -285,7 +332,7 @@ struct ServerEntry {
     url: Option<String>,
     #[serde(default)]
     headers: IndexMap<String, String>,
-    oauth: Option<Oauth>,
+    oauth: Option<OauthEntry>,
     #[serde(default = "yes")]
     tool_name_prefix: bool,
     #[serde(default)]
@@ -307,12 +354,6 @@ struct Override {
     others: OtherKeys,
 }
 
-#[derive(Deserialize)]
-struct Oauth {
-    #[serde(default = "yes")]
-    enabled: bool,
-}
-
 fn yes() -> bool {
     true
 }
@@ -328,7 +369,7 @@ fn read(text: &str) -> Result<RawConfig, McpConfigError> {
     })
 }
 
-/// Returns the expected type or value. The actual value is omitted: it may be a secret.
+/// Returns the expected type or value. The actual value is omitted because it may be a secret.
 fn hint(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
@@ -357,7 +398,7 @@ impl ServerEntry {
             );
         }
         let off = self.tools.iter().filter(|(_, tool)| !tool.enabled).map(|(name, _)| name.clone()).collect();
-        let transport = self.transport(&mut expand)?;
+        let transport = self.transport(name, &mut expand)?;
         if !expand.missing.is_empty() {
             tracing::warn!(server = name, missing = ?expand.missing, "found unset variables of MCP server");
         }
@@ -373,12 +414,12 @@ impl ServerEntry {
         })
     }
 
-    fn transport(self, expand: &mut Expand<'_>) -> Result<Transport, String> {
-        // DeerFlow's default is stdio; files of other clients have a `url` without a type.
+    fn transport(self, name: &str, expand: &mut Expand<'_>) -> Result<Transport, String> {
+        // DeerFlow's default is stdio, but other clients' files have a `url` without a type.
         let implied = if self.command.is_none() && self.url.is_some() { "http" } else { "stdio" };
         match self.kind.as_deref().unwrap_or(implied) {
             "stdio" => self.stdio(expand),
-            "http" | "streamable_http" | "streamable-http" => self.http(expand),
+            "http" | "streamable_http" | "streamable-http" => self.http(name, expand),
             "sse" => {
                 Err("the sse transport is not in this version; most servers also speak http at another \
                           path: set `type` to http and `url` to it"
@@ -399,27 +440,22 @@ impl ServerEntry {
                 return Err(format!("its `command` is neither npx nor uvx nor listed in {PROGRAMS}"));
             }
         }
-        let mut env: IndexMap<String, String> = INHERITED
-            .iter()
-            .map(|&(key, default)| (key, expand.var(key).unwrap_or(default)))
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect();
+        let mut env = inherited(expand.vars);
         env.extend(self.env.iter().map(|(key, value)| (key.clone(), expand.named(key, value))));
         let args = self.args.iter().map(|arg| expand.value(arg).into()).collect();
         let env = env.into_iter().map(|(key, value)| (key, SecretString::from(value))).collect();
-        Ok(Transport::Stdio(ServerCommand { program, args, env, warden: None }))
+        Ok(Transport::Stdio(ServerCommand { program, args, env, folder: None, warden: None }))
     }
 
-    fn http(self, expand: &mut Expand<'_>) -> Result<Transport, String> {
-        if self.oauth.is_some_and(|oauth| oauth.enabled) {
-            return Err("oauth is not in this version; put a token into `headers`".to_owned());
-        }
+    fn http(self, name: &str, expand: &mut Expand<'_>) -> Result<Transport, String> {
         let url = expand.value(&self.url.unwrap_or_default());
         if url.is_empty() {
             return Err("an http server needs a `url`".to_owned());
         }
         let headers = self.headers.iter().map(|(key, value)| (key.clone(), expand.named(key, value)));
-        let endpoint = Endpoint::new(&url, headers.collect::<Vec<_>>())?;
+        let headers = headers.collect::<Vec<_>>();
+        let oauth = self.oauth.map(|oauth| oauth.resolve(expand)).transpose()?.flatten();
+        let endpoint = Endpoint::new(name, &url, headers, oauth)?;
         let query = endpoint.url.query_pairs().filter(|(name, value)| scrub::is_secret(name, value));
         expand.secrets.extend(query.map(|(_, value)| value.into_owned()));
         expand.secrets.extend(endpoint.url.password().map(str::to_owned));

@@ -1,15 +1,15 @@
-//! `$NAME` in a configuration: a value that begins with a dollar is replaced with the variable. An unset variable
-//! becomes the empty string, as in DeerFlow.
+//! Expands `$NAME` in a configuration: a value that begins with a dollar sign is replaced with that variable's value.
+//! An unset variable becomes the empty string, as in DeerFlow.
 
 use pudu_net::scrub;
 use std::collections::{BTreeSet, HashMap};
 
-/// Replaces variables, and collects the values that must stay hidden.
+/// Replaces variables and collects the values that must stay hidden.
 pub(crate) struct Expand<'a> {
-    vars: &'a HashMap<String, String>,
+    pub(crate) vars: &'a HashMap<String, String>,
     /// Secret values.
     pub(crate) secrets: Vec<String>,
-    /// All values of the environment and of headers, secret or not.
+    /// All values of environment variables and headers, secret or not.
     pub(crate) given: Vec<String>,
     /// Variables that were used but not set.
     pub(crate) missing: BTreeSet<String>,
@@ -40,12 +40,12 @@ impl<'a> Expand<'a> {
         value
     }
 
-    /// Expands a value of the environment or of a header.
+    /// Expands the value of an environment variable or a header.
     pub(crate) fn named(&mut self, name: &str, text: &str) -> String {
         let value = self.value(text);
         self.note(name, &value);
         self.given.push(value.clone());
-        // A server may repeat the credentials without their scheme, such as `Bearer …`.
+        // A server may repeat the credentials without their scheme, such as `Bearer`.
         self.given.extend(value.split_once(' ').map(|(_, rest)| rest.to_owned()));
         value
     }

@@ -1,33 +1,52 @@
-//! Why a server is unavailable.
+//! Reasons why a server is unavailable.
 
 use crate::{http::ExchangeError, server::ServerLabel};
+use pudu_net::reqwest::StatusCode;
 use rmcp::{
     service::{ClientInitializeError, ServiceError},
     transport::streamable_http_client::StreamableHttpError,
 };
 use std::{error::Error, io, time::Duration};
 
-/// Why a server is unavailable. The texts contain no secret of the server's entry.
+/// Reason why a server is unavailable. The texts do not contain secrets from the server's entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerFailure {
-    /// Its entry has to be fixed.
+    /// The server's entry has to be fixed.
     #[error("{0}")]
     Config(String),
-    /// It could not be started or reached, or does not speak the protocol. A later attempt may succeed.
+    /// The server could not be started or reached, or does not speak the protocol. A later attempt may succeed.
     #[error("{0}")]
     Down(String),
-    /// It did not answer in time.
+    /// The server did not become ready in time.
     #[error("did not get ready within {0:?} (session_init_timeout)")]
     Slow(Duration),
 }
 
-/// A server whose tools are unavailable, and why.
+impl ServerFailure {
+    /// Returns a suggestion for an operator.
+    #[must_use]
+    pub fn fix(&self) -> &'static str {
+        match self {
+            Self::Config(_) => "correct its entry in the extensions file (docs/extensions.md)",
+            Self::Down(_) => {
+                "check that its `command` works in a terminal, or that its `url` and `headers` are right; pudu tries \
+                 again until it answers"
+            }
+            Self::Slow(_) => {
+                "raise its `session_init_timeout`, or start its `command` in a terminal to see why it is slow; pudu \
+                 tries again until it answers"
+            }
+        }
+    }
+}
+
+/// A server whose tools are unavailable, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("MCP server {server}: {failure}")]
 pub struct Skipped {
-    /// Its name in the configuration.
+    /// The server's name in the configuration.
     pub server: String,
-    /// Why.
+    /// Reason why its tools are unavailable.
     pub failure: ServerFailure,
 }
 
@@ -45,6 +64,17 @@ pub(crate) fn of_start(error: &ClientInitializeError, server: &ServerLabel) -> S
     server.hide_and_cut(&text)
 }
 
+/// Returns whether a session failed to begin because the server wants a token.
+pub(crate) fn is_locked(error: &ClientInitializeError) -> bool {
+    let ClientInitializeError::TransportError { error, .. } = error else { return false };
+    match cause(&*error.error).downcast_ref() {
+        Some(StreamableHttpError::<ExchangeError>::Client(ExchangeError::Status(status, _))) => {
+            matches!(*status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+        }
+        _ => false,
+    }
+}
+
 /// Returns why a request failed.
 pub(crate) fn of_request(error: &ServiceError, server: &ServerLabel) -> String {
     let text = match error {
@@ -60,14 +90,14 @@ pub(crate) fn of_request(error: &ServiceError, server: &ServerLabel) -> String {
     server.hide_and_cut(&text)
 }
 
-/// Returns the deepest cause: the errors above it only name the layers that passed it on.
+/// Returns the deepest cause. The errors above it only name the layers that passed it on.
 fn cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
     error.source().map_or(error, cause)
 }
 
 fn describe_cause(cause: &(dyn Error + 'static)) -> String {
     match cause.downcast_ref() {
-        // The layer above wraps our own error in its own text and does not return it as source.
+        // This layer wraps our error in its own text and does not return it as its source.
         Some(StreamableHttpError::<ExchangeError>::Client(broken)) => broken.to_string(),
         _ => cause.to_string(),
     }

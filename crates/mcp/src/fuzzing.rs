@@ -1,5 +1,5 @@
-//! Entry points for fuzzers, which are in a separate workspace and see only public items. Each checks properties that
-//! hold for any input.
+//! Entry points for fuzzers, which are in a separate workspace and can access only public items. Each checks properties
+//! that hold for any input.
 
 use crate::{
     answer,
@@ -12,11 +12,11 @@ use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage, ServerResult};
 use serde_json::json;
 use std::collections::HashSet;
 
-/// Parses any bytes as the output of a server with pending requests for initialization, a list of tools and a call:
-/// each gets at most one answer, and each offered tool is acceptable to providers.
+/// Parses arbitrary bytes as the output of a server with three pending requests: an initialization, a list of tools and
+/// a call. Checks that each request gets at most one answer and that providers would accept each listed tool.
 ///
 /// # Panics
-/// When this does not hold.
+/// When one of these checks fails.
 pub fn messages(bytes: &[u8]) {
     let pending = PendingRequests::default();
     let requests = [
@@ -86,14 +86,14 @@ mod tests {
     use std::{fs, path::Path};
 
     #[test]
-    fn every_seed_holds() {
+    fn every_seed_passes() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/mcp_messages");
         let seeds: Vec<_> = fs::read_dir(seeds).unwrap().map(|seed| seed.unwrap().path()).collect();
         assert!(seeds.len() >= 10);
         for seed in seeds {
             let bytes = fs::read(&seed).unwrap();
             super::messages(&bytes);
-            // Cut at any position, as by a process that dies.
+            // Truncated at any position, as by a process that dies.
             for end in (0..bytes.len()).step_by(7) {
                 super::messages(&bytes[..end]);
             }
@@ -102,7 +102,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_breaks_a_promise(
+        fn arbitrary_text_passes(
             text in "([{}\\[\\]\",:0-2a\\\\ \n]|\"id\":|\"jsonrpc\":\"2.0\"|\"result\":|\"error\":|\"tools\":|\"name\":\"a\"|\"inputSchema\":|\"properties\":|\"type\":|\"content\":|\"text\"|\\\\ud83d|null|true){0,60}"
         ) {
             super::messages(text.as_bytes());

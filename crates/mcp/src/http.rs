@@ -1,6 +1,6 @@
-//! A server over streamable HTTP, with limits. `rmcp` has its own client; ours limits the size of answers, names no
-//! address in an error (a query may hold a key), sends the entry's headers to no other host, and follows the redirect
-//! from `/mcp` to `/mcp/` that many servers use.
+//! A server over streamable HTTP. `rmcp` has its own client, but ours limits the size of answers, omits URLs from
+//! errors (a query may contain a key), sends the entry's headers only to the same origin, and follows the redirect from
+//! `/mcp` to `/mcp/` that many servers use.
 
 use crate::{
     lines::MAX_MESSAGE_BYTES,
@@ -12,7 +12,7 @@ use pudu_net::{
     read_body,
     reqwest::{
         self, Method, Request, Response, StatusCode, Url,
-        header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
+        header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
     },
     sse::{SseDecoder, SseEvent},
 };
@@ -34,7 +34,7 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// Maximum number of redirects that a request follows.
 const HOPS: usize = 3;
 
-/// Why a request failed. The texts name neither address nor header.
+/// Reason why a request failed. The texts contain neither URLs nor headers.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExchangeError {
     #[error("it cannot be reached: {0}")]
@@ -47,14 +47,16 @@ pub(crate) enum ExchangeError {
     TooLarge,
     #[error("it redirects to another place")]
     Redirect,
+    #[error("there is no token: {0}")]
+    Token(String),
 }
 
 type HttpResult<T, E = StreamableHttpError<ExchangeError>> = Result<T, E>;
 type Events = BoxStream<'static, HttpResult<Sse, SseError>>;
 
-/// Creates the transport of a server.
+/// Creates the transport for a server.
 pub(crate) fn transport(endpoint: Endpoint, http: reqwest::Client) -> StreamableHttpClientTransport<Http> {
-    // The address stays in our client: rmcp would log it.
+    // Our client keeps the URL to itself, because rmcp would log it.
     let config = StreamableHttpClientTransportConfig::with_uri("mcp").max_sse_event_size(MAX_MESSAGE_BYTES);
     let client = Http { endpoint: Arc::new(endpoint), http, pending: PendingRequests::default() };
     StreamableHttpClientTransport::with_client(client, config)
@@ -155,10 +157,36 @@ impl Http {
         all.extend(headers);
         put(&mut all, SESSION, session.as_deref());
         put(&mut all, LAST_EVENT, last_event.as_deref());
+        let Some(tokens) = &self.endpoint.tokens else { return self.follow(&method, &all, body).await };
+        let token = |refused| async move {
+            let token = tokens.header(&self.http, refused).await;
+            token.map_err(|why| broken(ExchangeError::Token(why)))
+        };
+        let Some(first) = token(None).await? else { return self.follow(&method, &all, body).await };
+        all.insert(AUTHORIZATION, first.clone());
+        let response = self.follow(&method, &all, body.clone()).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        // The provider may have withdrawn the token early.
+        let Some(second) = token(Some(&first)).await?.filter(|second| *second != first) else {
+            return Ok(response);
+        };
+        all.insert(AUTHORIZATION, second);
+        self.follow(&method, &all, body).await
+    }
+
+    /// Sends a request, and follows redirects within the origin.
+    async fn follow(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        body: Option<Vec<u8>>,
+    ) -> HttpResult<Response> {
         let mut url = self.endpoint.url.clone();
         for _ in 0..=HOPS {
             let mut request = Request::new(method.clone(), url.clone());
-            *request.headers_mut() = all.clone();
+            *request.headers_mut() = headers.clone();
             *request.body_mut() = body.clone().map(Into::into);
             let response = self.http.execute(request).await.map_err(|error| broken(unreachable(&error)))?;
             match next_hop(&url, &response) {
@@ -177,7 +205,7 @@ fn put(headers: &mut HeaderMap, name: HeaderName, value: Option<&str>) {
     }
 }
 
-/// Returns the target of a redirect, only on the same host, which already has the headers.
+/// Returns the target of a redirect within the same origin, which already knows the headers.
 fn next_hop(url: &Url, response: &Response) -> Option<Url> {
     if !matches!(response.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
         return None;
@@ -186,14 +214,14 @@ fn next_hop(url: &Url, response: &Response) -> Option<Url> {
     (next.origin() == url.origin()).then_some(next)
 }
 
-/// Reads the response to a request: one message, or a stream.
+/// Reads the response to a request: a single message or a stream.
 async fn answer(response: Response, reader: MessageReader) -> HttpResult<StreamableHttpPostResponse> {
     let session = response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
     if response.status().is_success() && is(&response, "text/event-stream") {
         return Ok(StreamableHttpPostResponse::Sse(events(response, reader), session));
     }
     let status = response.status();
-    // Some servers send a message with another content type, or with none.
+    // Some servers send a message with another content type or none at all.
     let is_text = is(&response, "application/json") || is(&response, "text/plain") || !has_type(&response);
     if !is_text {
         return accepted(status).and(Err(broken(ExchangeError::Foreign)));
@@ -204,7 +232,7 @@ async fn answer(response: Response, reader: MessageReader) -> HttpResult<Streama
     let message = reader.read(&body(response).await?).into_iter().find(is_answer);
     match (status.is_success(), message) {
         (true, Some(message)) => Ok(StreamableHttpPostResponse::Json(message, session)),
-        // A server may report an error in a protocol message as well as in the status.
+        // A server may report an error both as a protocol message and in the status.
         (false, Some(message @ ServerJsonRpcMessage::Error(_))) if !is_locked(status) => {
             Ok(StreamableHttpPostResponse::Json(message, session))
         }
@@ -217,7 +245,7 @@ async fn body(response: Response) -> HttpResult<Vec<u8>> {
     read_body(response, MAX_MESSAGE_BYTES, |error| broken(unreachable(&error)), too_large).await
 }
 
-/// Decodes an event stream; it ends at its first error.
+/// Decodes an event stream, which ends at its first error.
 fn events(response: Response, reader: MessageReader) -> Events {
     let mut decoder = SseDecoder::default();
     let bytes = response.bytes_stream().map_err(|error| SseError::Body(Box::new(unreachable(&error))));
@@ -229,7 +257,7 @@ fn events(response: Response, reader: MessageReader) -> Events {
     events.try_flatten().boxed()
 }
 
-/// Returns an event for each leniently parsed message in it; an event without a message stays unchanged.
+/// Returns an event for each message in it, after lenient parsing. An event without a message is returned unchanged.
 fn repaired(event: SseEvent, reader: &MessageReader) -> Vec<Sse> {
     let SseEvent { event, data, id } = event;
     let name = Some(event).filter(|name| !name.is_empty());
@@ -258,7 +286,10 @@ fn is_locked(status: StatusCode) -> bool {
 fn accepted(status: StatusCode) -> HttpResult<()> {
     match status {
         _ if status.is_success() => Ok(()),
-        _ if is_locked(status) => Err(broken(ExchangeError::Status(status, ": look at `headers`"))),
+        _ if is_locked(status) => Err(broken(ExchangeError::Status(
+            status,
+            ": log in with `pudu mcp login`, or look at `headers` or `oauth`",
+        ))),
         StatusCode::NOT_FOUND => Err(broken(ExchangeError::Status(status, ": look at `url`"))),
         _ => Err(broken(ExchangeError::Status(status, ""))),
     }

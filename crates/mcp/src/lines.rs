@@ -1,49 +1,55 @@
-//! A child's output in lines, with a size limit. A line is a message; one that exceeds the limit is dropped except for
-//! its ends, which identify the waiting call.
+//! Splits a child's output into lines; each is a message. A line that exceeds the size limit is dropped except
+//! for its beginning and end, which identify the call that it answers.
 
 use std::io;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// Maximum size of a message from a server, in bytes.
-pub(crate) const MAX_MESSAGE_BYTES: usize = 8 * 1024 * 1024;
+pub const MAX_MESSAGE_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum size of a dropped line, in bytes. A longer one ends the stream.
 const MAX_DROPPED_BYTES: usize = 64 * 1024 * 1024;
-/// Number of bytes kept of each end of a dropped line.
+/// Number of bytes kept from each end of a dropped line.
 const END_BYTES: usize = 4 * 1024;
 
-/// A line without its line break.
+/// A line, without its line break.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum OutputLine {
+pub enum OutputLine {
     /// The whole line.
     Whole(Vec<u8>),
     /// The ends of a line that exceeded the limit.
-    Oversized { head: Vec<u8>, tail: Vec<u8> },
+    Oversized {
+        /// The beginning.
+        head: Vec<u8>,
+        /// The end.
+        tail: Vec<u8>,
+    },
 }
 
-/// Reads lines.
-pub(crate) struct LineReader<R> {
+/// Reads lines from a stream.
+pub struct LineReader<R> {
     inner: BufReader<R>,
     /// The line so far, or its beginning if it exceeds the limit.
     line: Vec<u8>,
     /// The end of a line that exceeds the limit.
     tail: Vec<u8>,
-    /// Length of the line so far.
+    /// Length of the line so far, in bytes.
     length: usize,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    pub(crate) fn new(inner: R) -> Self {
+    /// Creates a reader.
+    pub fn new(inner: R) -> Self {
         Self { inner: BufReader::new(inner), line: Vec::new(), tail: Vec::new(), length: 0 }
     }
 
     /// Returns the next line; `None` at the end.
     ///
     /// # Errors
-    /// When the stream fails, or a line does not end.
+    /// When the stream fails, or when a line exceeds the limit for dropped lines.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<OutputLine>> {
+    pub async fn next(&mut self) -> io::Result<Option<OutputLine>> {
         loop {
             let bytes = self.inner.fill_buf().await?;
             if bytes.is_empty() {
@@ -102,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_giant_line_costs_its_own_middle_and_no_other_line() {
+    async fn a_giant_line_loses_only_its_own_middle() {
         let long = vec![b'x'; MAX_MESSAGE_BYTES];
         let giant = [b"{\"id\":1,", &long[..], b",\"end\":2}"].concat();
         let bytes = [&long[..], b"\n\n", &giant, b"\r\nlast"].concat();
@@ -117,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_without_end_ends_the_stream() {
+    async fn an_endless_line_ends_the_stream() {
         let mut reader = LineReader::new(tokio::io::repeat(b'x'));
         assert_eq!(reader.next().await.unwrap_err().kind(), io::ErrorKind::InvalidData);
     }

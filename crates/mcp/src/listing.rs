@@ -1,31 +1,28 @@
-//! A server's list of tools. An invalid entry does not affect the rest: it is repaired, or omitted with a note.
+//! A server's list of tools. An invalid entry is repaired, or omitted with a note, and does not affect the others.
 
-use crate::{failure, repair, schema::ToolSchema, server::McpServer};
+use crate::{failure, prompt, repair, resource::ResourceRequest, schema::ToolSchema, server::McpServer};
 use rmcp::{
     RoleClient,
-    model::{ListToolsResult, PaginatedRequestParams, Tool},
+    model::{ListToolsResult, PaginatedRequestParams, Prompt, Tool},
     service::{Peer, ServiceError},
 };
 use std::{collections::HashSet, fmt};
 
-/// The connection to a server, cheap to clone. Requests fail once its session has ended.
-pub(crate) type McpWire = Peer<RoleClient>;
-
-/// Maximum number of tools of a server.
+/// Maximum number of tools per server.
 const MAX_TOOLS: usize = 512;
-/// Maximum number of pages of a list.
+/// Maximum number of pages in a list.
 const MAX_PAGES: usize = 64;
 /// Maximum length of a tool's description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 8_000;
 /// Maximum length of a tool's original name, in characters.
 const MAX_REMOTE_NAME_CHARS: usize = 512;
-/// Maximum number of notes kept for a server.
+/// Maximum number of notes kept per server.
 const MAX_NOTES: usize = 64;
-/// Number of schema changes that a note names.
+/// Maximum number of schema changes that a note names.
 const NAMED_CHANGES: usize = 3;
 
 /// A tool that can be offered to a model.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ListedTool {
     /// The server's own name for the tool.
     pub(crate) remote: String,
@@ -40,11 +37,11 @@ pub(crate) struct ListedTool {
 pub struct ToolNote {
     /// The server's name in the configuration.
     pub server: String,
-    /// The server's name for the tool, if the note is about one.
+    /// The server's name for the tool, if the note is about a single tool.
     pub tool: Option<String>,
-    /// The problem, and how it was handled.
+    /// The problem and the way it was handled.
     pub what: String,
-    /// Whether the note is about a listed entry that is not offered.
+    /// Whether the note is about tools that are not offered.
     pub is_left_out: bool,
 }
 
@@ -52,7 +49,7 @@ impl fmt::Display for ToolNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let action = if self.is_left_out { "left out" } else { "repaired" };
         match &self.tool {
-            // The name is foreign text, which could contain terminal control codes.
+            // The name comes from the server and could contain terminal control codes.
             Some(tool) => write!(f, "{action} tool {}: {}", tool.escape_debug(), self.what),
             None => f.write_str(&self.what),
         }
@@ -63,6 +60,11 @@ impl fmt::Display for ToolNote {
 #[derive(Debug, Default)]
 pub(crate) struct ToolList {
     pub(crate) tools: Vec<ListedTool>,
+    /// The server's names of the tools that the configuration disables.
+    pub(crate) off: Vec<String>,
+    /// Whether the server offers resources.
+    pub(crate) has_resources: bool,
+    pub(crate) prompts: Vec<Prompt>,
     pub(crate) notes: Vec<ToolNote>,
     seen: HashSet<String>,
 }
@@ -70,8 +72,8 @@ pub(crate) struct ToolList {
 /// Requests a server's tools.
 ///
 /// # Errors
-/// When the server rejects the first page. A later failure loses only the rest of the list.
-pub(crate) async fn ask(wire: &McpWire, server: &McpServer) -> Result<ToolList, ServiceError> {
+/// When the request for the first page fails. A later failure loses only the remaining pages.
+pub(crate) async fn ask(wire: &Peer<RoleClient>, server: &McpServer) -> Result<ToolList, ServiceError> {
     let mut list = ToolList::default();
     let (mut cursor, mut cursors) = (None, HashSet::new());
     for _ in 0..MAX_PAGES {
@@ -92,7 +94,7 @@ pub(crate) async fn ask(wire: &McpWire, server: &McpServer) -> Result<ToolList, 
         }
         match &cursor {
             None => break,
-            // A cursor without new tools would be followed for ever. An empty cursor counts, too.
+            // A cursor that leads to no new tools could be followed forever. An empty cursor also counts as one.
             Some(next) if !is_new || !cursors.insert(next.clone()) => {
                 let what = "its list of tools never ends: it was read until it repeated itself";
                 list.note(server, None, what, false);
@@ -101,11 +103,27 @@ pub(crate) async fn ask(wire: &McpWire, server: &McpServer) -> Result<ToolList, 
             Some(_) => {}
         }
     }
+    list.note_unknown_switches(server);
+    let capabilities = wire.peer_info().map(|info| info.capabilities.clone()).unwrap_or_default();
+    list.has_resources = capabilities.resources.is_some();
+    if capabilities.prompts.is_some() {
+        match prompt::list(wire).await {
+            Ok(prompts) => list.prompts = prompts,
+            Err(error) => {
+                let why = failure::of_request(&error, &server.label);
+                list.note(server, None, &format!("its prompts cannot be listed: {why}"), true);
+            }
+        }
+    }
     Ok(list)
 }
 
+fn is_resource_tool(name: &str) -> bool {
+    ResourceRequest::ALL.iter().any(|request| request.remote() == name)
+}
+
 impl ToolList {
-    /// Adds a page, and returns whether it had a new tool.
+    /// Adds a page and returns whether it had a new tool.
     pub(crate) fn add(&mut self, page: ListToolsResult, server: &McpServer) -> bool {
         let unusable = page.meta.as_ref().and_then(|meta| meta.0.get(repair::UNUSABLE));
         for what in unusable.and_then(|unusable| unusable.as_array()).into_iter().flatten() {
@@ -120,10 +138,21 @@ impl ToolList {
         self.seen.len() > before
     }
 
+    /// Notes the switches of tools that the server does not have: a misspelt name would switch nothing off.
+    fn note_unknown_switches(&mut self, server: &McpServer) {
+        let mut unknown: Vec<&String> =
+            server.off.iter().filter(|name| !self.seen.contains(*name) && !is_resource_tool(name)).collect();
+        unknown.sort();
+        for name in unknown {
+            let what = "`tools` of its entry switches it off, but the server has no such tool";
+            self.note(server, Some(name.clone()), what, true);
+        }
+    }
+
     fn offer(&mut self, tool: Tool, server: &McpServer) {
         let remote = tool.name.into_owned();
         if server.off.contains(&remote) {
-            return;
+            return self.off.push(remote);
         }
         if remote.chars().count() > MAX_REMOTE_NAME_CHARS {
             let shown = remote.chars().take(MAX_REMOTE_NAME_CHARS).collect();

@@ -1,8 +1,11 @@
-//! Parses a server's bytes as messages. Servers print logs between messages, break off in the middle of one, and answer
-//! with non-standard fields; a call must not wait for an answer that has already arrived but was unreadable. An
-//! unreadable answer becomes an error for its call, and text that belongs to no call is ignored.
+//! Parses a server's output as messages. Servers print logs between messages, break off in the middle of a message, and
+//! answer with non-standard fields, but a call must not keep waiting for an answer that arrived and could not be read.
+//! An unreadable answer therefore becomes an error for its call, and text that does not belong to a call is ignored.
 
-use crate::repair::{self, RequestKind};
+use crate::{
+    asks::CARRIED_BY,
+    repair::{self, RequestKind},
+};
 use pudu_net::json as foreign;
 use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ErrorData, RequestId, ServerJsonRpcMessage};
 use serde_json::{Map, Value, json};
@@ -11,11 +14,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Maximum number of pending requests of a session. The oldest are dropped first.
+/// Maximum number of pending requests per session. Beyond it, the oldest is dropped.
 const MAX_PENDING: usize = 1024;
-/// Number of bytes at each end of an unreadable answer that are searched for its id.
+/// Number of bytes at each end of an unreadable answer that are searched for its ID.
 const ID_WINDOW: usize = 4 * 1024;
-/// Beginning of a message as written by most servers.
+/// Beginning of a message, as most servers write it.
 const MESSAGE_START: &[u8] = b"{\"jsonrpc\"";
 
 /// Pending requests of a session, shared by clones.
@@ -23,7 +26,7 @@ const MESSAGE_START: &[u8] = b"{\"jsonrpc\"";
 pub(crate) struct PendingRequests(Arc<Mutex<BTreeMap<u64, (RequestId, RequestKind)>>>);
 
 impl PendingRequests {
-    /// Records a sent message: a request becomes pending, a cancelled one is removed.
+    /// Records a sent message: a request becomes pending, and a cancellation removes its request.
     pub(crate) fn note_sent(&self, message: &ClientJsonRpcMessage) {
         match message {
             ClientJsonRpcMessage::Request(request) => {
@@ -45,14 +48,14 @@ impl PendingRequests {
         }
     }
 
-    /// Removes a request, and returns its kind if it was pending.
+    /// Removes a request and returns its kind, if it was pending.
     pub(crate) fn remove(&self, id: &RequestId) -> Option<RequestKind> {
         let mut pending = self.lock();
         let number = pending.iter().find(|(_, (other, _))| other == id).map(|(number, _)| *number)?;
         pending.remove(&number).map(|(_, kind)| kind)
     }
 
-    /// Returns the id as in the request: some servers return a number as a string, or as a fraction.
+    /// Returns the pending request's own ID, because some servers return a number as a string or with a fraction.
     fn find(&self, id: &Value) -> Option<RequestId> {
         let is_same = |own: &RequestId| match (own, id) {
             (RequestId::Number(own), Value::Number(id)) => id.as_f64() == Some(*own as f64),
@@ -63,7 +66,7 @@ impl PendingRequests {
         self.lock().values().find(|(own, _)| is_same(own)).map(|(own, _)| own.clone())
     }
 
-    /// Returns the pending request, if there is exactly one.
+    /// Returns the ID of the pending request, if there is exactly one.
     fn only(&self) -> Option<RequestId> {
         let pending = self.lock();
         let mut waiting = pending.values();
@@ -75,11 +78,11 @@ impl PendingRequests {
     }
 }
 
-/// Parses messages of one server.
+/// Parses the messages of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct MessageReader {
     pending: PendingRequests,
-    /// The request that the response belongs to, where each request has its own response.
+    /// The request that is being answered, on transports where each request has its own response.
     own: Option<RequestId>,
 }
 
@@ -89,7 +92,7 @@ impl MessageReader {
         Self { pending, own: None }
     }
 
-    /// Creates a reader for the response to one message. An answer without an id belongs to it.
+    /// Creates a reader for the response to one message. An answer without an ID belongs to that message.
     pub(crate) fn response_to(pending: PendingRequests, message: &ClientJsonRpcMessage) -> Self {
         let own = match message {
             ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
@@ -98,7 +101,7 @@ impl MessageReader {
         Self { pending, own }
     }
 
-    /// Returns the messages in a piece of text; none if it is not a message.
+    /// Returns the messages in a piece of text, which may have none.
     pub(crate) fn read(&self, bytes: &[u8]) -> Vec<ServerJsonRpcMessage> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
         if bytes.is_empty() {
@@ -110,13 +113,13 @@ impl MessageReader {
         }
     }
 
-    /// Fails the call whose answer exceeded the limit. `head` and `tail` are its ends.
+    /// Fails the call whose answer exceeded the limit. `head` and `tail` are the ends of that answer.
     pub(crate) fn read_oversized(&self, head: &[u8], tail: &[u8], limit: usize) -> Vec<ServerJsonRpcMessage> {
         let why = format!("it answered with more than {} MiB", limit / 1024 / 1024);
         self.belongs_to(head, tail).and_then(|id| self.failed(&id, why)).into_iter().collect()
     }
 
-    /// Parses a text that is not JSON as a whole: messages after other text, or without line breaks in between.
+    /// Parses a text that is not a single JSON value: messages after other text, or without line breaks between them.
     fn pieces(&self, bytes: &[u8]) -> Vec<ServerJsonRpcMessage> {
         let mut starts: Vec<usize> = find_all(bytes, MESSAGE_START).collect();
         if starts.is_empty() || (starts.len() == 1 && starts.first() == Some(&0)) {
@@ -135,7 +138,7 @@ impl MessageReader {
     fn messages(&self, value: Value) -> Vec<ServerJsonRpcMessage> {
         match value {
             Value::Object(message) => self.message(message).into_iter().collect(),
-            // A batch, from an earlier version of the protocol.
+            // A batch, as in earlier versions of the protocol.
             Value::Array(batch) => batch
                 .into_iter()
                 .filter_map(|message| match message {
@@ -151,9 +154,12 @@ impl MessageReader {
         message.insert("jsonrpc".to_owned(), json!("2.0"));
         if message.get("method").is_some_and(Value::is_string) {
             message.retain(|key, _| ["jsonrpc", "id", "method", "params"].contains(&key.as_str()));
+            if message.contains_key("id") {
+                self.mark_carrier(&mut message);
+            }
             return typed(message);
         }
-        // Some servers send both, with null for the unused one.
+        // Some servers send both keys, with null for the unused one.
         let error = message.remove("error").filter(|error| !error.is_null());
         let result = message.remove("result");
         if error.is_none() && result.is_none() {
@@ -161,7 +167,7 @@ impl MessageReader {
         }
         let id = message.get("id").filter(|id| !id.is_null());
         let id = match id {
-            // A proxy that rejects a request may not know its id.
+            // A proxy that rejects a request may not know its ID.
             Some(id) => self.pending.find(id).or_else(|| self.own.clone())?,
             None => self.request_without_id()?,
         };
@@ -175,7 +181,18 @@ impl MessageReader {
         typed(answer).or_else(|| Some(error_answer(id, "it answered with something else than a result")))
     }
 
-    /// Fails the call that an unreadable text answers; returns `None` if it is not an answer.
+    /// Records which response carries a server's request.
+    fn mark_carrier(&self, message: &mut Map<String, Value>) {
+        let params = message.entry("params").or_insert_with(|| json!({}));
+        let Some(params) = params.as_object_mut() else { return };
+        let Some(meta) = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut() else { return };
+        meta.remove(CARRIED_BY);
+        if let Some(own) = &self.own {
+            meta.insert(CARRIED_BY.to_owned(), own.clone().into_json_value());
+        }
+    }
+
+    /// Fails the call that an unreadable text answers. Returns `None` if the text is not an answer.
     fn unreadable(&self, bytes: &[u8]) -> Option<ServerJsonRpcMessage> {
         let head = bytes.get(..ID_WINDOW).unwrap_or(bytes);
         let tail = bytes.get(bytes.len().saturating_sub(ID_WINDOW)..).unwrap_or(bytes);
@@ -188,20 +205,20 @@ impl MessageReader {
         Some(error_answer(id.clone(), why.into()))
     }
 
-    /// Returns the request that invalid JSON answers, based on its ends.
+    /// Returns the request that invalid JSON answers, judging by both ends of the text.
     fn belongs_to(&self, head: &[u8], tail: &[u8]) -> Option<RequestId> {
         if !head.starts_with(b"{") {
             return None;
         }
         let named = id_in_head(head).and_then(|id| self.pending.find(&id));
         let named = named.or_else(|| id_in_tail(tail).and_then(|id| self.pending.find(&id)));
-        // A log line may also be an object.
+        // A log line may be an object as well.
         let has = |key: &[u8]| find_all(head, key).chain(find_all(tail, key)).next().is_some();
         let is_answer = has(b"\"jsonrpc\"") || has(b"\"result\"") || has(b"\"error\"");
         named.or_else(|| self.request_without_id()).filter(|_| is_answer)
     }
 
-    /// Returns the request that an answer without an id belongs to.
+    /// Returns the request that an answer without an ID belongs to.
     fn request_without_id(&self) -> Option<RequestId> {
         self.own.clone().or_else(|| self.pending.only())
     }
@@ -219,8 +236,9 @@ fn find_all<'a>(bytes: &'a [u8], needle: &'a [u8]) -> impl Iterator<Item = usize
     bytes.windows(needle.len()).enumerate().filter(move |(_, window)| *window == needle).map(|(at, _)| at)
 }
 
-/// Returns the id among the outermost keys at the beginning of a broken object.
-fn id_in_head(bytes: &[u8]) -> Option<Value> {
+/// Returns the ID from the outermost keys at the beginning of a broken object.
+#[must_use]
+pub fn id_in_head(bytes: &[u8]) -> Option<Value> {
     let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
     for (at, byte) in bytes.iter().enumerate() {
         match byte {
@@ -244,7 +262,7 @@ fn id_in_head(bytes: &[u8]) -> Option<Value> {
     None
 }
 
-/// Returns the id that ends a broken object, alone or before the version.
+/// Returns the ID at the end of a broken object, unless anything nested follows it.
 fn id_in_tail(bytes: &[u8]) -> Option<Value> {
     let at = find_all(bytes, b"\"id\"").last()?;
     let rest = bytes.get(at..)?;

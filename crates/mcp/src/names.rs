@@ -1,16 +1,16 @@
-//! Names that models use for the tools of servers. Providers reject a request with a tool name that is longer than 64
-//! characters or has other characters than letters, digits, `_` and `-`; servers use dots, slashes, spaces and other
-//! scripts.
+//! Names that models use for the tools of servers. Providers reject a request if a tool name is longer than 64
+//! characters or contains characters other than ASCII letters, digits, `_` and `-`. Servers also use dots, slashes,
+//! spaces and other scripts.
 
 use pudu_base::digest;
 use std::collections::HashSet;
 
 /// Maximum length of a name, in characters: the limit of OpenAI and Anthropic.
 const MAX_NAME_CHARS: usize = 64;
-/// Number of digits that make equal names distinct.
+/// Number of hexadecimal digits that make equal names distinct.
 const DIGEST_CHARS: usize = 8;
 
-/// Returns whether a name is valid for a tool.
+/// Returns whether a tool can have this name.
 #[must_use]
 pub fn is_tool_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME_CHARS && name.chars().all(is_legal_char)
@@ -20,17 +20,17 @@ fn is_legal_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// Returns a text with each character that is invalid in a tool's name replaced with `_`.
+/// Replaces each character that is invalid in a tool's name with `_`.
 #[must_use]
 pub fn tool_name_part(text: &str) -> String {
     text.chars().map(|c| if is_legal_char(c) { c } else { '_' }).collect()
 }
 
-/// Names that are not available for tools of servers.
+/// Names that are no longer available for the tools of servers.
 pub(crate) struct TakenNames {
-    /// Names of servers' tools.
+    /// Names already assigned to tools.
     given: HashSet<String>,
-    /// Whether a name is reserved by the program.
+    /// Returns whether the program reserves a name.
     is_reserved: fn(&str) -> bool,
 }
 
@@ -39,13 +39,14 @@ impl TakenNames {
         Self { given: HashSet::new(), is_reserved }
     }
 
-    /// Takes a name, and returns whether it was valid and free.
+    /// Reserves a name. Returns whether it was valid and free.
     fn reserve(&mut self, name: &str) -> bool {
         is_tool_name(name) && !(self.is_reserved)(name) && self.given.insert(name.to_owned())
     }
 }
 
-/// Assigns names for models to the tools of one server, in order. A valid name stays unchanged, whatever its position.
+/// Assigns names to the tools of one server, in order. A valid name stays unchanged, even if an earlier tool's name has
+/// to be replaced.
 pub(crate) fn assign(
     server: &str,
     has_prefix: bool,
@@ -57,14 +58,14 @@ pub(crate) fn assign(
         remotes.iter().map(|remote| Some(whole(remote)).filter(|name| taken.reserve(name))).collect();
     let others = remotes.iter().zip(kept);
     let other = |remote: &str, taken: &mut TakenNames| {
-        // A tool without a prefix becomes unique with its server's name.
+        // The server's name makes a tool without a prefix unique.
         let prefixed = (!has_prefix).then(|| format!("{server}_{remote}"));
         other_name(&[Some(whole(remote)), prefixed].into_iter().flatten().collect::<Vec<_>>(), remote, taken)
     };
     others.map(|(remote, kept)| kept.unwrap_or_else(|| other(remote, taken))).collect()
 }
 
-/// Returns a valid, unused name that is close to the first free one of the wanted names.
+/// Returns a valid, unused name that resembles one of the wanted names.
 fn other_name(wanted: &[String], remote: &str, taken: &mut TakenNames) -> String {
     let is_readable = remote.chars().any(|c| c.is_ascii_alphanumeric());
     if let Some(plain) =
@@ -77,7 +78,7 @@ fn other_name(wanted: &[String], remote: &str, taken: &mut TakenNames) -> String
     let kept: String = plain.chars().take(MAX_NAME_CHARS - DIGEST_CHARS - 1).collect();
     let kept = if is_readable { kept.trim_end_matches('_') } else { kept.trim_matches('_') };
     let kept = if kept.is_empty() { "tool" } else { kept };
-    // Two servers may have tools with the same name.
+    // The digest may be taken as well, so further seeds follow.
     let seeds = std::iter::once(last.to_owned()).chain((0..).map(|n: u32| format!("{last}\n{n}")));
     let mut names =
         seeds.map(|seed| format!("{kept}_{}", digest(seed).get(..DIGEST_CHARS).unwrap_or_default()));
@@ -98,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_gets_a_name_that_providers_take_and_no_other_tool_has() {
+    fn every_tool_gets_a_valid_and_unique_name() {
         let check = |remotes: &[&str], expect: &[&str]| assert_eq!(named("s", true, remotes, &[]), expect);
         check(&["search", "create-issue", "A1"], &["s_search", "s_create-issue", "s_A1"]);
         check(
             &["calendar.read", "user-profile/update", "Create CIFS Share"],
             &["s_calendar_read", "s_user-profile_update", "s_Create_CIFS_Share"],
         );
-        // A valid name stays unchanged, wherever it is in the list.
+        // A valid name stays unchanged at any position in the list.
         check(&["a.b", "a_b", "a/b"], &["s_a_b_cda64c94", "s_a_b", "s_a_b_e84890f4"]);
         check(&["搜索", "查询"], &["s_06283131", "s_3ad3367a"]);
         let long = "list_".repeat(20);
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_other_servers_and_odd_names_of_servers_are_no_obstacle() {
+    fn odd_server_names_and_other_servers_tools_are_handled() {
         assert_eq!(named("b", false, &["search", "other"], &["search"])[1], "other");
         assert_eq!(named("b", false, &["search", "bash"], &["search"]), ["b_search", "b_bash"]);
         assert!(named("b", false, &["search"], &["search", "b_search"])[0].starts_with("b_search_"));

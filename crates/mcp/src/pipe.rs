@@ -1,4 +1,4 @@
-//! The protocol over the pipes of a child: one message per line, in both directions.
+//! The protocol over a child's pipes, with one message per line in both directions.
 
 use crate::{
     lines::{LineReader, MAX_MESSAGE_BYTES, OutputLine},
@@ -17,16 +17,16 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// Maximum number of messages that wait for the child to read them; further ones wait for a slot.
+/// Maximum number of queued messages that the child has not read. Further messages wait for a slot in the queue.
 const MAX_QUEUED: usize = 16;
 
-/// Exchanges messages with a child.
+/// Exchanges messages with a child process.
 pub(crate) struct ServerPipe<R> {
     lines: LineReader<R>,
     reader: MessageReader,
     pending: PendingRequests,
     ready: VecDeque<ServerJsonRpcMessage>,
-    /// Lines of a message that a server printed on several lines.
+    /// Lines so far of a message that the server prints on several lines.
     spread: Option<Vec<u8>>,
     outgoing: Option<mpsc::Sender<Vec<u8>>>,
     writing: AbortOnDropHandle<()>,
@@ -50,7 +50,7 @@ impl<R: AsyncRead + Send + Unpin> ServerPipe<R> {
             ready: VecDeque::new(),
             spread: None,
             outgoing: Some(outgoing),
-            // Messages are always written completely, even if the sender is dropped.
+            // A separate task writes each message completely, even if the future that sends it is dropped.
             writing: AbortOnDropHandle::new(tokio::spawn(write(queued, stdin))),
             server,
             noise: 0,
@@ -149,7 +149,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for ServerPipe<R> {
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.outgoing = None;
-        // Completes when everything is written, and closes the child's input.
+        // Completes when everything has been written, which closes the child's input.
         (&mut self.writing).await.ok();
         Ok(())
     }

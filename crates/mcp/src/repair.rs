@@ -1,14 +1,14 @@
-//! Repairs results of servers, so that an invalid field does not affect the rest.
+//! Repairs servers' results, so that an invalid field does not affect the others.
 
 use pudu_net::json as foreign;
 use rmcp::model::{ClientRequest, ContentBlock, InitializeResult};
 use serde_json::{Map, Value, json};
 
-/// Key in a repaired list of tools that describes invalid entries.
+/// Key in a repaired list of tools that contains descriptions of invalid entries.
 pub(crate) const UNUSABLE: &str = "pudu/unusable";
-/// Maximum number of described entries.
+/// Maximum number of descriptions of invalid entries.
 const MAX_UNUSABLE: usize = 20;
-/// Keys that servers use for the schema of a tool's arguments, the protocol's own first.
+/// Keys that servers use for the schema of a tool's arguments, beginning with the protocol's own.
 const SCHEMA_KEYS: [&str; 4] = ["inputSchema", "input_schema", "parameters", "schema"];
 
 /// Kind of a request, which determines how its result is repaired.
@@ -18,6 +18,10 @@ pub(crate) enum RequestKind {
     List,
     /// Calls a tool.
     Call,
+    /// Lists resources.
+    Resources,
+    /// Lists prompts.
+    Prompts,
     /// Initializes the session, or any other request.
     Other,
 }
@@ -27,16 +31,20 @@ impl RequestKind {
         match request {
             ClientRequest::ListToolsRequest(_) => Self::List,
             ClientRequest::CallToolRequest(_) => Self::Call,
+            ClientRequest::ListResourcesRequest(_) => Self::Resources,
+            ClientRequest::ListPromptsRequest(_) => Self::Prompts,
             _ => Self::Other,
         }
     }
 }
 
-/// Repairs a result, depending on the kind of the request.
+/// Repairs a result according to the kind of its request.
 pub(crate) fn result(kind: RequestKind, result: Value) -> Value {
     match kind {
         RequestKind::List => tool_list(result),
         RequestKind::Call => call_result(result),
+        RequestKind::Resources => resource_list(&result),
+        RequestKind::Prompts => prompt_list(&result),
         RequestKind::Other => initialization(result),
     }
 }
@@ -60,7 +68,7 @@ pub(crate) fn error(error: Value) -> Value {
     json!({ "code": code, "message": message })
 }
 
-/// Repairs the result of an initialization; any other is returned unchanged.
+/// Repairs the result of an initialization. Any other object is returned unchanged.
 fn initialization(result: Value) -> Value {
     let Value::Object(map) = &result else { return json!({}) };
     if !map.contains_key("protocolVersion")
@@ -72,14 +80,70 @@ fn initialization(result: Value) -> Value {
         json!(value.and_then(Value::as_str).filter(|text| !text.is_empty()).unwrap_or(other))
     };
     let info = map.get("serverInfo");
+    let mut capabilities = json!({ "tools": {} });
+    for key in ["resources", "prompts"] {
+        let named = map.get("capabilities").and_then(|named| named.get(key));
+        if named.is_some_and(Value::is_object) {
+            capabilities[key] = json!({});
+        }
+    }
     json!({
         "protocolVersion": text(map.get("protocolVersion"), "2024-11-05"),
-        "capabilities": { "tools": {} },
+        "capabilities": capabilities,
         "serverInfo": {
             "name": text(info.and_then(|info| info.get("name")), "unknown"),
             "version": text(info.and_then(|info| info.get("version")), "unknown"),
         },
     })
+}
+
+/// Reduces a list of resources to the fields that the agent uses. An entry without a URI is omitted, and one without a
+/// name gets its URI as name.
+fn resource_list(result: &Value) -> Value {
+    let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+    let entries = result.get("resources").or(Some(result)).and_then(Value::as_array).into_iter().flatten();
+    let resources = entries.filter_map(|entry| {
+        let uri = text(entry, "uri")?;
+        let name = text(entry, "name").unwrap_or_else(|| uri.clone());
+        let mut resource = json!({ "uri": uri, "name": name });
+        for key in ["title", "description", "mimeType"] {
+            if let Some(value) = text(entry, key) {
+                resource[key] = json!(value);
+            }
+        }
+        Some(resource)
+    });
+    let mut list = json!({ "resources": resources.collect::<Vec<_>>() });
+    if let Some(cursor) = text(result, "nextCursor") {
+        list["nextCursor"] = json!(cursor);
+    }
+    list
+}
+
+/// Reduces a list of prompts to the fields that people see. An entry or an argument without a name is omitted.
+fn prompt_list(result: &Value) -> Value {
+    let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+    let list =
+        |entry: &Value, key: &str| entry.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    let argument = |argument: &Value| {
+        let required = argument.get("required").and_then(Value::as_bool).unwrap_or_default();
+        Some(json!({ "name": text(argument, "name")?, "required": required }))
+    };
+    let prompts = list(result, "prompts").into_iter().filter_map(|entry| {
+        let arguments: Vec<Value> = list(&entry, "arguments").iter().filter_map(argument).collect();
+        let mut prompt = json!({ "name": text(&entry, "name")?, "arguments": arguments });
+        for key in ["title", "description"] {
+            if let Some(value) = text(&entry, key) {
+                prompt[key] = json!(value);
+            }
+        }
+        Some(prompt)
+    });
+    let mut list = json!({ "prompts": prompts.collect::<Vec<_>>() });
+    if let Some(cursor) = text(result, "nextCursor") {
+        list["nextCursor"] = json!(cursor);
+    }
+    list
 }
 
 /// Reduces a list of tools to the fields that the agent uses. Invalid entries are described separately.
@@ -125,7 +189,7 @@ fn tool_list(result: Value) -> Value {
 
 fn tool(name: Option<String>, entry: Value) -> Option<Value> {
     let Value::Object(mut entry) = entry else { return None };
-    // The format in which providers accept tools.
+    // The format for tools in requests to model providers.
     if let Some(Value::Object(function)) = entry.remove("function") {
         entry = function;
     }
@@ -140,7 +204,7 @@ fn tool(name: Option<String>, entry: Value) -> Option<Value> {
     let schema = SCHEMA_KEYS.iter().find_map(|key| entry.remove(*key)).filter(|schema| !schema.is_null());
     let schema = match schema {
         Some(Value::Object(schema)) => Value::Object(schema),
-        // A schema that was encoded as a string.
+        // A schema encoded as a string.
         Some(Value::String(text)) => {
             foreign::parse(text.as_bytes()).ok().filter(Value::is_object).unwrap_or_default()
         }
@@ -170,11 +234,11 @@ fn call_result(result: Value) -> Value {
         Value::Null => return json!({ "content": [] }),
         other => return json!({ "content": [text_block(other)] }),
     };
-    // Left to the protocol's parser: the server asks for input or is still working.
+    // The server asks for input or is still working. The protocol's parser handles these results.
     if map.get("resultType").is_some_and(|kind| kind.is_string() && kind != "complete") {
         return Value::Object(map);
     }
-    // The format of the protocol's first version.
+    // The format in the protocol's first version.
     if let Some(Value::Object(inner)) = map.get("toolResult") {
         map = inner.clone();
     }
@@ -203,7 +267,7 @@ fn blocks(content: Option<Value>) -> Vec<Value> {
     }
 }
 
-/// Returns a block of the protocol; one that cannot be repaired becomes the text of its JSON.
+/// Returns a valid content block. A block that cannot be repaired becomes its JSON as text.
 fn block(value: Value) -> Option<Value> {
     let Value::Object(mut map) = value else {
         return (!value.is_null()).then(|| text_block(value));
@@ -226,14 +290,14 @@ fn block(value: Value) -> Option<Value> {
 }
 
 fn media(kind: &str, map: &Map<String, Value>) -> Option<Value> {
-    // Anthropic's format of an image has its data in a source.
+    // Anthropic's format for images has the data in `source`.
     let source = map.get("source").and_then(Value::as_object).unwrap_or(map);
     let data = source.get("data").and_then(Value::as_str)?;
     let mime = ["mimeType", "mime_type", "media_type"].iter().find_map(|key| source.get(*key)?.as_str());
     Some(base64_block(kind, data, mime))
 }
 
-/// Returns OpenAI's format of an image, if its data is in its URL.
+/// Converts OpenAI's format for images: to an image if the URL contains the data, otherwise to a link.
 fn image_url(map: &Map<String, Value>) -> Option<Value> {
     let url = map.get("image_url")?;
     let url = url.as_str().or_else(|| url.get("url")?.as_str())?;
@@ -243,7 +307,7 @@ fn image_url(map: &Map<String, Value>) -> Option<Value> {
     })
 }
 
-/// Returns a block of base64 without the prefix of a `data:` URL.
+/// Returns a block with base64 data, without the prefix of a `data:` URL.
 fn base64_block(kind: &str, data: &str, mime: Option<&str>) -> Value {
     let (address, data) = match data.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
         Some((head, data)) => (head.split(';').next(), data),
@@ -286,7 +350,7 @@ fn text_block(value: Value) -> Value {
     json!({ "type": "text", "text": text_of(value) })
 }
 
-/// Returns a string unchanged and everything else as JSON; null becomes empty.
+/// Returns a string unchanged, null as an empty string, and any other value as JSON.
 fn text_of(value: Value) -> String {
     match value {
         Value::String(text) => text,

@@ -1,17 +1,17 @@
-//! Repairs the schema of a tool's arguments. A provider that finds an invalid keyword in it rejects the whole request,
-//! with all tools of all servers, so each part becomes valid JSON Schema or is omitted.
+//! Repairs the schema of a tool's arguments. If a provider finds an invalid keyword in one schema, it rejects the whole
+//! request with all tools of all servers. Each part therefore becomes valid JSON Schema or is omitted.
 
 use pudu_base::digest;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Maximum depth of a schema; deeper parts accept any value.
+/// Maximum depth of a schema. Deeper parts accept any value.
 const MAX_DEPTH: usize = 24;
-/// Maximum number of parts of a schema; further ones accept any value.
+/// Maximum number of parts in a schema. Further parts accept any value.
 const MAX_PARTS: usize = 4_000;
 /// Maximum size of a schema, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
-/// Maximum length of an argument's name, in characters: the limit of Anthropic.
+/// Maximum length of an argument's name, in characters: Anthropic's limit.
 const MAX_KEY_CHARS: usize = 64;
 /// The types of JSON Schema.
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
@@ -67,11 +67,11 @@ const TEXTS: [&str; 6] = ["title", "description", "format", "pattern", "$comment
 /// A schema that providers accept.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ToolSchema {
-    /// The schema: an object of arguments.
+    /// The schema, which describes an object of arguments.
     pub(crate) parameters: Value,
-    /// Arguments whose names providers reject: maps the model's name to the server's.
+    /// Maps the model's name of an argument to the server's, if providers would reject the server's name.
     pub(crate) renamed: HashMap<String, String>,
-    /// Descriptions of the changes, each once.
+    /// Descriptions of the changes, without duplicates.
     pub(crate) changes: BTreeSet<String>,
 }
 
@@ -79,7 +79,7 @@ impl ToolSchema {
     /// Repairs a schema.
     ///
     /// # Errors
-    /// When it is too large even without its descriptions.
+    /// When the schema is too large even without its descriptions.
     pub(crate) fn repair(schema: Map<String, Value>) -> Result<Self, String> {
         let mut repair = Repair { root: Value::Object(schema.clone()), parts: 0, schema: Self::default() };
         let schema = repair.outermost(schema);
@@ -127,7 +127,7 @@ impl Repair {
 
     /// Ensures that the outermost schema describes an object.
     fn outermost(&mut self, mut schema: Map<String, Value>) -> Map<String, Value> {
-        // An object of arguments by name, without `properties`.
+        // The schema consists of the arguments by name, without `properties` around them.
         let is_argument = |value: &Value| value.get("type").is_some_and(Value::is_string);
         if !schema.is_empty() && !schema.contains_key("type") && schema.values().all(is_argument) {
             self.note("its schema has no `properties`");
@@ -271,7 +271,7 @@ impl Repair {
             }
             return;
         };
-        // The list of required names is one level too deep.
+        // The list of required names is nested one level too deep.
         if properties.get("required").is_some_and(Value::is_array)
             && let Some(Value::Array(names)) = properties.remove("required")
         {
@@ -281,7 +281,7 @@ impl Repair {
         let mut names = HashMap::new();
         let mut repaired = Map::new();
         for (name, mut part) in properties {
-            // An earlier draft marks each argument.
+            // An earlier draft of JSON Schema marks each required argument.
             if let Some(marked) =
                 part.as_object_mut().filter(|part| part.get("required").is_some_and(Value::is_boolean))
                 && marked.remove("required") == Some(json!(true))
@@ -310,7 +310,7 @@ impl Repair {
         schema.insert("properties".to_owned(), Value::Object(repaired));
     }
 
-    /// Returns a name for an argument that providers accept.
+    /// Returns a name that providers accept, and maps it to the argument's own name.
     fn rename(&mut self, name: &str) -> String {
         let plain = |c: char| if is_key_char(c) { c } else { '_' };
         let kept: String = name.chars().map(plain).take(MAX_KEY_CHARS - 9).collect();
@@ -340,7 +340,7 @@ impl Repair {
     /// Repairs keywords whose value is not a schema.
     fn values(&mut self, schema: &mut Map<String, Value>) {
         for (exclusive, limit) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
-            // An earlier draft has a boolean beside the limit.
+            // In an earlier draft, a boolean accompanies the limit.
             if let Some(Value::Bool(is_exclusive)) = schema.get(exclusive).cloned() {
                 schema.remove(exclusive);
                 if let Some(value) = schema.remove(limit) {
@@ -376,14 +376,14 @@ impl Repair {
     }
 }
 
-/// Returns the type for a name.
+/// Returns the JSON Schema type of a name.
 fn type_name(name: &str) -> Option<&'static str> {
     let name = name.trim().to_ascii_lowercase();
     let known = TYPES.into_iter().find(|known| *known == name);
     known.or_else(|| TYPE_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, known)| *known))
 }
 
-/// Converts a list of arguments that contain their names to an object.
+/// Converts a list of arguments that contain their names to an object by name.
 fn by_name(list: Value) -> Map<String, Value> {
     let Value::Array(items) = list else { return Map::new() };
     let named = items.into_iter().filter_map(|mut item| match item.as_object_mut()?.remove("name")? {
@@ -401,7 +401,7 @@ fn is_key_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
-/// Drops the keywords of a schema that only explain it.
+/// Drops keywords that only describe the schema.
 fn shorten(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

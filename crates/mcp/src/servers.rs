@@ -2,115 +2,104 @@
 
 use crate::{
     McpConfig, Skipped, ToolNote,
+    catalogue::{Reporter, ServerCatalogue, Unstarted},
     keeper::Keeper,
-    listing::ToolList,
-    names::{self, TakenNames},
-    server::McpServer,
-    session::McpSession,
-    tool::McpTool,
 };
-use futures_util::future::join_all;
-use pudu_base::Tool;
+use pudu_base::{NamedPrompt, Tool, ToolServerReport};
 use std::{fmt, sync::Arc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// The servers that answered, and their tools. A server runs until [`close`](Self::close), or until this and all its
-/// tools are dropped: a run that began with a tool may finish with it after the configuration changed.
+/// The servers of a configuration, and the tools of those that answer. A server that is away is tried again, and the
+/// tools of a server are listed again when it says that they changed. A server runs until [`close`](Self::close), or
+/// until it is no longer in the configuration and all of its tools are dropped: a run that began with a tool can
+/// continue to use it.
 pub struct Servers {
-    tools: Vec<Arc<dyn Tool>>,
-    taken: TakenNames,
-    skipped: Vec<Skipped>,
-    notes: Vec<ToolNote>,
+    catalogue: Arc<ServerCatalogue>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
 impl Servers {
     /// Starts the enabled servers concurrently and requests their tools. A server that fails, or that is not ready in
-    /// time, is skipped; this takes no longer than the slowest server's timeout.
+    /// time, is skipped for now. This takes no longer than the longest of the servers' timeouts.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the servers that were started.
+    /// Dropping the future ends the servers that have been started.
     pub async fn connect(config: McpConfig) -> Self {
-        let mut all = Self {
-            tools: Vec::new(),
-            taken: TakenNames::new(config.is_reserved),
-            skipped: config.unusable,
-            notes: Vec::new(),
+        let servers = Self {
+            catalogue: Arc::new(ServerCatalogue::new()),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         };
-        for Skipped { server, failure } in &all.skipped {
+        servers.replace(config, false).await;
+        servers
+    }
+
+    /// Uses another configuration. Servers whose configuration did not change keep their sessions, unless `all` reconnect.
+    /// Returns when the first start of each new server has ended.
+    pub async fn replace(&self, config: McpConfig, all: bool) {
+        let McpConfig { servers, unusable, disabled, is_reserved, .. } = config;
+        for Skipped { server, failure } in &unusable {
             tracing::warn!(server, "skipped MCP server: {failure}");
         }
-        // Each result is logged immediately: a slow server does not delay the log lines of others.
-        let starting = config.servers.into_iter().map(|server| async {
-            let begun = McpSession::first(&server).await.map_err(|failure| {
-                tracing::warn!(server = server.name(), "skipped MCP server: {failure}");
-                Skipped { server: server.name().to_owned(), failure }
-            });
-            if let Ok((_, found)) = &begun {
-                tracing::info!(server = server.name(), tools = found.tools.len(), "connected MCP server");
-            }
-            (server, begun)
+        let unstarted = Unstarted { unusable, disabled, is_reserved };
+        self.catalogue.replace(servers, unstarted, all, |id, server| {
+            let report = Reporter::new(&self.catalogue, id);
+            let (keeper, line) = Keeper::new(server, report, self.stop.clone());
+            self.tasks.spawn(keeper.run());
+            line
         });
-        for (server, begun) in join_all(starting).await {
-            match begun {
-                Ok((session, found)) => all.keep(&Arc::new(server), session, found),
-                Err(skipped) => all.skipped.push(skipped),
-            }
-        }
-        all
+        self.catalogue.settled().await;
+    }
+
+    /// Returns a receiver that is notified when the tools or the state of a server changed.
+    #[must_use]
+    pub fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.catalogue.changes()
     }
 
     /// Returns the tools of all servers, with unique names.
     #[must_use]
-    pub fn tools(&self) -> &[Arc<dyn Tool>] {
-        &self.tools
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.catalogue.tools()
     }
 
-    /// Returns the servers whose tools are unavailable, and why.
+    /// Returns the prompts of all servers, with unique names.
     #[must_use]
-    pub fn skipped(&self) -> &[Skipped] {
-        &self.skipped
+    pub fn prompts(&self) -> Vec<Arc<dyn NamedPrompt>> {
+        self.catalogue.prompts()
     }
 
-    /// Returns the notes on tools of the servers that answered.
+    /// Returns the servers whose tools are unavailable, with the reasons.
     #[must_use]
-    pub fn notes(&self) -> &[ToolNote] {
-        &self.notes
+    pub fn skipped(&self) -> Vec<Skipped> {
+        self.catalogue.skipped()
     }
 
-    /// Ends all servers, and returns when none of their processes is left. Later calls are refused.
+    /// Returns the notes on the tools of the servers that answered.
+    #[must_use]
+    pub fn notes(&self) -> Vec<ToolNote> {
+        self.catalogue.notes()
+    }
+
+    /// Returns the state of each server.
+    #[must_use]
+    pub fn reports(&self) -> Vec<ToolServerReport> {
+        self.catalogue.reports()
+    }
+
+    /// Ends all servers, and returns when all sessions are closed. Later calls are refused.
     pub async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
     }
-
-    fn keep(&mut self, server: &Arc<McpServer>, session: McpSession, found: ToolList) {
-        let (keeper, line) = Keeper::new(server.clone(), session, self.stop.clone());
-        self.tasks.spawn(keeper.run());
-        self.notes.extend(found.notes);
-        let remotes: Vec<&str> = found.tools.iter().map(|tool| tool.remote.as_str()).collect();
-        let names = names::assign(server.name(), server.prefix, &remotes, &mut self.taken);
-        for (name, tool) in names.into_iter().zip(found.tools) {
-            if !name.ends_with(&tool.remote) {
-                tracing::info!(
-                    server = server.name(),
-                    tool = tool.remote,
-                    name,
-                    "renamed tool of MCP server"
-                );
-            }
-            self.tools.push(Arc::new(McpTool::new(server.clone(), line.clone(), name, tool)));
-        }
-    }
 }
 
 impl fmt::Debug for Servers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.tools.iter().map(|tool| tool.spec().name.as_str()).collect();
-        f.debug_struct("Servers").field("tools", &names).field("skipped", &self.skipped).finish()
+        let tools = self.tools();
+        let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+        f.debug_struct("Servers").field("tools", &names).field("skipped", &self.skipped()).finish()
     }
 }

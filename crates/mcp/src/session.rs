@@ -1,75 +1,122 @@
-//! A session with a server: start, use, end.
+//! A session with a server, from its start to its end.
 
 use crate::{
+    call::McpWire,
+    client::McpClient,
     failure::{self, ServerFailure},
     http,
-    listing::{self, McpWire, ToolList},
+    listing::{self, ToolList},
     pipe::ServerPipe,
     server::{McpServer, Transport},
     stdio::{self, Process},
 };
 use rmcp::{
-    RoleClient, ServiceExt,
-    model::{ClientCapabilities, ClientConfig, Implementation},
-    service::RunningService,
+    RoleClient,
+    model::ProtocolVersion,
+    service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService, ServiceError},
 };
-use std::{future::pending, time::Duration};
-use tokio::time::timeout;
+use std::{future::pending, sync::Arc, time::Duration};
+use tokio::{sync::Notify, time::timeout};
 
-/// Timeout of the protocol's part of a close.
+/// Timeout for closing the session over the protocol.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A session with a server.
 pub(crate) struct McpSession {
-    // Declared before the process, so that the process's input is closed first.
-    service: RunningService<RoleClient, ClientConfig>,
+    // Declared before the process, so that the process's input is closed before the process is killed.
+    service: RunningService<RoleClient, McpClient>,
     process: Option<Process>,
 }
 
+/// Why a session did not begin.
+enum StartError {
+    /// The server refused the first request.
+    Refused(ServerFailure),
+    /// The server wants a token.
+    Locked(ServerFailure),
+    Other(ServerFailure),
+}
+
+impl From<StartError> for ServerFailure {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Refused(failure) | StartError::Locked(failure) | StartError::Other(failure) => {
+                failure
+            }
+        }
+    }
+}
+
 impl McpSession {
-    /// Starts a session.
-    pub(crate) async fn start(server: &McpServer) -> Result<Self, ServerFailure> {
-        let begun = timeout(server.session_timeout, Self::begin(server)).await;
+    /// Starts a session. `tools_changed` is notified when the server says that its tools changed.
+    pub(crate) async fn start(
+        server: &McpServer,
+        tools_changed: &Arc<Notify>,
+    ) -> Result<Self, ServerFailure> {
+        let begun = timeout(server.session_timeout, Self::begin(server, tools_changed)).await;
         begun.unwrap_or(Err(ServerFailure::Slow(server.session_timeout)))
     }
 
     /// Starts a session and lists the server's tools.
-    pub(crate) async fn first(server: &McpServer) -> Result<(Self, ToolList), ServerFailure> {
+    pub(crate) async fn first(
+        server: &McpServer,
+        tools_changed: &Arc<Notify>,
+    ) -> Result<(Self, ToolList), ServerFailure> {
         let begun = timeout(server.session_timeout, async {
-            let session = Self::begin(server).await?;
-            match listing::ask(session.wire(), server).await {
-                Ok(found) => Ok((session, found)),
-                Err(error) => {
-                    let hint = failure::of_request(&error, &server.label);
-                    Err(ServerFailure::Down(format!("its tools cannot be listed: {hint}")))
-                }
-            }
+            let session = Self::begin(server, tools_changed).await?;
+            let found = listing::ask(&session.wire().peer, server).await;
+            found.map(|found| (session, found)).map_err(|error| cannot_list(&error, server))
         });
         begun.await.unwrap_or(Err(ServerFailure::Slow(server.session_timeout)))
     }
 
-    async fn begin(server: &McpServer) -> Result<Self, ServerFailure> {
+    /// Starts a session with a handshake. Servers of a protocol version without handshake refuse that.
+    async fn begin(server: &McpServer, tools_changed: &Arc<Notify>) -> Result<Self, ServerFailure> {
+        let begun = Self::begin_as(server, tools_changed, ClientLifecycleMode::Initialize).await;
+        let Err(StartError::Refused(refusal)) = begun else { return begun.map_err(Into::into) };
+        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+        let discover = ClientLifecycleMode::Discover { preferred_versions };
+        Self::begin_as(server, tools_changed, discover).await.map_err(|error| match error {
+            StartError::Locked(failure) => failure,
+            StartError::Refused(_) | StartError::Other(_) => refusal,
+        })
+    }
+
+    async fn begin_as(
+        server: &McpServer,
+        tools_changed: &Arc<Notify>,
+        mode: ClientLifecycleMode,
+    ) -> Result<Self, StartError> {
+        let client = McpClient::new(server.label.clone(), Arc::clone(tools_changed));
         match &server.transport {
             Transport::Stdio(command) => {
+                let started = stdio::start(command, &server.label);
                 let (process, (stdout, stdin)) =
-                    stdio::start(command, &server.label).map_err(ServerFailure::Down)?;
-                match client_config().serve(ServerPipe::new(stdout, stdin, server.label.clone())).await {
+                    started.map_err(|why| StartError::Other(ServerFailure::Down(why)))?;
+                let pipe = ServerPipe::new(stdout, stdin, server.label.clone());
+                match client.serve_with_lifecycle(pipe, mode).await {
                     Ok(service) => Ok(Self { service, process: Some(process) }),
-                    Err(error) => Err(explain(&failure::of_start(&error, &server.label), process).await),
+                    Err(error) => {
+                        let hint = failure::of_start(&error, &server.label);
+                        Err(start_error(&error, explain(&hint, process).await))
+                    }
                 }
             }
             Transport::Http(endpoint) => {
-                let http = pudu_net::client().map_err(|error| ServerFailure::Down(error.to_string()))?;
-                let served = client_config().serve(http::transport(endpoint.clone(), http)).await;
-                let service =
-                    served.map_err(|error| ServerFailure::Down(failure::of_start(&error, &server.label)))?;
-                Ok(Self { service, process: None })
+                let http = pudu_net::client()
+                    .map_err(|error| StartError::Other(ServerFailure::Down(error.to_string())))?;
+                let transport = http::transport(endpoint.clone(), http);
+                let served = client.serve_with_lifecycle(transport, mode).await;
+                let failed = |error| {
+                    start_error(&error, ServerFailure::Down(failure::of_start(&error, &server.label)))
+                };
+                Ok(Self { service: served.map_err(failed)?, process: None })
             }
         }
     }
 
-    pub(crate) fn wire(&self) -> &McpWire {
-        self.service.peer()
+    pub(crate) fn wire(&self) -> McpWire {
+        McpWire { peer: self.service.peer().clone(), client: self.service.service().clone() }
     }
 
     /// Returns whether requests are still possible.
@@ -77,7 +124,7 @@ impl McpSession {
         !self.service.is_transport_closed()
     }
 
-    /// Waits for the end of the child; for ever if the server is not a child.
+    /// Waits until the child process ends. Never completes if the server is not a child process.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -90,7 +137,7 @@ impl McpSession {
 
     /// Ends the session gracefully.
     pub(crate) async fn close(mut self) {
-        // On a timeout or failure the session is dropped, which ends it as well.
+        // On a timeout or failure, the session is dropped, which ends it as well.
         self.service.close_with_timeout(CLOSE_TIMEOUT).await.ok();
         if let Some(process) = self.process {
             process.close().await;
@@ -98,7 +145,7 @@ impl McpSession {
     }
 }
 
-/// Appends a child's error output to the reason why it is unavailable.
+/// Appends the last line of a child's error output to the reason why it is unavailable.
 async fn explain(reason: &str, process: Process) -> ServerFailure {
     let complaint = process.complaint().await;
     ServerFailure::Down(if complaint.is_empty() {
@@ -108,7 +155,16 @@ async fn explain(reason: &str, process: Process) -> ServerFailure {
     })
 }
 
-/// Returns the client's description, without any capabilities.
-fn client_config() -> ClientConfig {
-    ClientConfig::new(ClientCapabilities::default(), Implementation::new("pudu", env!("CARGO_PKG_VERSION")))
+fn start_error(error: &ClientInitializeError, failure: ServerFailure) -> StartError {
+    match error {
+        ClientInitializeError::JsonRpcError(_) => StartError::Refused(failure),
+        _ if failure::is_locked(error) => StartError::Locked(failure),
+        _ => StartError::Other(failure),
+    }
+}
+
+/// Returns the reason why the list of a server's tools is unavailable.
+pub(crate) fn cannot_list(error: &ServiceError, server: &McpServer) -> ServerFailure {
+    let hint = failure::of_request(error, &server.label);
+    ServerFailure::Down(format!("its tools cannot be listed: {hint}"))
 }

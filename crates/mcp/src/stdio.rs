@@ -1,5 +1,5 @@
-//! A server as a child process: started with its own environment, and ended with all its descendants when it is
-//! dropped, by its warden if it has one.
+//! A server as a child process. It is started with its own environment and killed on drop, together with all its
+//! descendants if it has a warden, or else with its process group.
 
 use crate::{
     server::{ServerCommand, ServerLabel},
@@ -21,26 +21,29 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// Timeout of a child's exit after its input was closed.
+/// How long a child may take to exit after its input is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Timeout for the rest of a child's error output after its end.
+/// Timeout for reading the remaining error output of a child that has ended.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// Maximum number of bytes of an error line that are read at once.
+/// Maximum length of a line of error output, in bytes. A longer line is split.
 const LINE: u64 = 2 * 1024;
 
 /// A running child.
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
     group: ServerProcesses,
     stderr: AbortOnDropHandle<()>,
     complaint: Arc<Mutex<String>>,
 }
 
-/// Pipes for communicating with it.
-pub(crate) type Pipes = (ChildStdout, ChildStdin);
+/// Pipes for communicating with a child.
+pub type Pipes = (ChildStdout, ChildStdin);
 
 /// Starts a server.
-pub(crate) fn start(command: &ServerCommand, server: &ServerLabel) -> Result<(Process, Pipes), String> {
+///
+/// # Errors
+/// When the program cannot be started. The error contains the reason.
+pub fn start(command: &ServerCommand, server: &ServerLabel) -> Result<(Process, Pipes), String> {
     let (mut child, group) = spawn(command).map_err(|error| refused(&command.program, &error))?;
     let (Some(stdout), Some(stdin), Some(stderr)) =
         (child.stdout.take(), child.stdin.take(), child.stderr.take())
@@ -57,12 +60,17 @@ fn spawn(command: &ServerCommand) -> io::Result<(Child, ServerProcesses)> {
     let (mut start, hold) = match &command.warden {
         Some(warden) => {
             // Checked first, because the warden's error would be less concise.
-            is_there(command)?;
+            if !command.is_installed() {
+                return Err(io::ErrorKind::NotFound.into());
+            }
             let (start, hold) = warden::guarded(warden, &command.program)?;
             (start, Some(hold))
         }
         None => (tokio::process::Command::new(&command.program), None),
     };
+    if let Some(folder) = &command.folder {
+        start.current_dir(folder);
+    }
     let child = start
         .args(command.args.iter().map(ExposeSecret::expose_secret))
         .env_clear()
@@ -71,7 +79,7 @@ fn spawn(command: &ServerCommand) -> io::Result<(Child, ServerProcesses)> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
-        // Killing the warden would leave its server running.
+        // Killing the warden would leave the server running.
         .kill_on_drop(hold.is_none())
         .spawn()?;
     let held = hold.is_some();
@@ -80,16 +88,18 @@ fn spawn(command: &ServerCommand) -> io::Result<(Child, ServerProcesses)> {
     Ok((child, group))
 }
 
-/// Fails like the start would if the program does not exist.
-fn is_there(command: &ServerCommand) -> io::Result<()> {
-    let path = command.env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.expose_secret());
-    let there = match command.program.contains('/') {
-        true => Path::new(&command.program).is_file(),
-        false => {
-            std::env::split_paths(path.unwrap_or_default()).any(|at| at.join(&command.program).is_file())
+impl ServerCommand {
+    /// Returns whether the program exists.
+    #[must_use]
+    pub fn is_installed(&self) -> bool {
+        let path = self.env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.expose_secret());
+        match self.program.contains('/') {
+            true => Path::new(&self.program).is_file(),
+            false => {
+                std::env::split_paths(path.unwrap_or_default()).any(|at| at.join(&self.program).is_file())
+            }
         }
-    };
-    if there { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
 }
 
 fn refused(program: &str, error: &io::Error) -> String {
@@ -102,35 +112,35 @@ fn refused(program: &str, error: &io::Error) -> String {
 }
 
 impl Process {
-    /// Waits for the child's end, and ends the processes that it left behind.
+    /// Waits until the child ends, and kills the processes that it left behind.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
-    pub(crate) async fn ended(&mut self) {
+    pub async fn ended(&mut self) {
         // An error means that there is no child to wait for.
         self.child.wait().await.ok();
-        // Immediately: once the group is empty, its number may be reused.
+        // Killed immediately, because the number of an empty group may be reused.
         self.group.kill();
     }
 
-    /// Gives the child, whose input was closed, time to exit; then kills its whole group.
-    pub(crate) async fn close(mut self) {
+    /// Gives the child, whose input is closed, time to exit. Then kills it and its descendants.
+    pub async fn close(mut self) {
         if timeout(EXIT_TIMEOUT, self.ended()).await.is_err() {
             self.group.kill();
             timeout(EXIT_TIMEOUT, self.child.wait()).await.ok();
         }
     }
 
-    /// Ends the child and returns the last line of its error output.
-    pub(crate) async fn complaint(mut self) -> String {
+    /// Kills the child and returns the last line of its error output.
+    pub async fn complaint(mut self) -> String {
         self.group.kill();
         timeout(LAST_WORDS, &mut self.stderr).await.ok();
         self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Ends a server and its descendants when dropped: through its warden, which ends them all once it is not held any
-/// more, or by the number of their process group.
+/// Ends a server and its descendants on drop, either through its warden, which ends them all once the hold is dropped,
+/// or through its process group.
 struct ServerProcesses {
     hold: Option<Hold>,
     number: Option<Pid>,
@@ -152,7 +162,7 @@ impl Drop for ServerProcesses {
     }
 }
 
-/// Logs a child's error output, without secrets, and keeps the last line.
+/// Logs a child's error output without secrets and keeps the last line.
 async fn listen(stderr: ChildStderr, server: ServerLabel, last: Arc<Mutex<String>>) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();

@@ -1,16 +1,16 @@
-//! The process between the daemon and a server that is its child: this same program, started under another name. It
-//! starts the server, adopts orphaned descendants, and ends them all when the server ends or the daemon lets go:
-//! even if the daemon was killed, and even if they have left the server's process group and session.
+//! The warden: a process between the daemon and a server, which is this same program started under another name. It
+//! starts the server, adopts orphaned descendants, and kills them all when the server ends or the daemon closes its end
+//! of a pipe. This works even if the daemon was killed, and even for processes that have left the server's process
+//! group and session.
 //!
-//! Deliberately absent: confinement of a server. It runs as a program of the operator.
+//! Deliberately absent: confinement of a server, which runs with the operator's rights.
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::{Hold, guarded};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{Hold, guarded};
 
-/// Becomes a warden if this program was started as one; otherwise returns immediately. Has to be called first thing in
-/// `main`.
+/// Becomes a warden if this program was started as one; otherwise returns immediately. Must be called first in `main`.
 pub fn enter() {
     #[cfg(target_os = "linux")]
     linux::enter();
@@ -38,14 +38,14 @@ mod linux {
         thread,
     };
 
-    /// The name of this program when started as a warden. A user's argument cannot be mistaken for it.
+    /// The program's name (`argv[0]`) when it is started as a warden. A user's argument cannot be mistaken for it.
     const NAME: &str = "pudu-mcp-warden";
 
-    /// The daemon's end of a pipe: while it is open, the server may run.
+    /// The daemon's hold on a server, which may run while the daemon's end of the pipe is open.
     pub(crate) struct Hold {
         /// The daemon's end.
         _writer: OwnedFd,
-        /// The warden's end; only until it is started.
+        /// The warden's end, until the warden is started.
         _reader: Option<OwnedFd>,
     }
 
@@ -56,10 +56,10 @@ mod linux {
         }
     }
 
-    /// Returns a command that starts a warden for a program, and the pipe that holds it.
+    /// Returns a command that starts a program under a warden, and the hold on it.
     pub(crate) fn guarded(warden: &Path, program: &str) -> io::Result<(tokio::process::Command, Hold)> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-        // This end is inherited. Another process started at the same moment can do nothing with it.
+        // The warden inherits this end. Another process that is started at the same moment cannot use it for anything.
         let reader = dup(&reader)?;
         let mut command = tokio::process::Command::new(warden);
         command.arg0(NAME).arg(reader.as_raw_fd().to_string()).arg(program);
@@ -81,7 +81,7 @@ mod linux {
 
     fn work(pipe: i32, mut server: Command) -> io::Result<()> {
         let mut hold = fs::File::open(format!("/proc/self/fd/{pipe}"))?;
-        // The server gets no end of the pipe.
+        // The server must not inherit the pipe.
         nix::unistd::close(pipe)?;
         set_child_subreaper(Some(getpid()))?;
         // In its own group, so that signals to that group do not reach the warden.
@@ -90,7 +90,7 @@ mod linux {
         });
         let server = Pid::from_child(&server?);
         thread::spawn(move || {
-            // The end of the pipe or an error: in both cases the daemon has let go of the server.
+            // After an end of file or an error, the daemon no longer holds the server.
             while let Ok(1..) = hold.read(&mut [0; 16]) {}
             end_all();
             exit(0);
@@ -106,13 +106,13 @@ mod linux {
         Ok(())
     }
 
-    /// Ends all descendants of this process, until none is left.
+    /// Kills all descendants of this process until none is left.
     fn end_all() {
         loop {
             for pid in descendants() {
                 kill_process(pid, Signal::KILL).ok();
             }
-            // Another thread may wait for them as well.
+            // The other thread may wait for them as well.
             match retry_on_intr(|| wait(WaitOptions::empty())) {
                 Ok(_) => {}
                 Err(_) => return,
@@ -139,7 +139,7 @@ mod linux {
         found.into_iter().filter_map(Pid::from_raw).filter(alive).collect()
     }
 
-    /// Reads a process's parent. Its name, which may contain anything, ends with the last bracket.
+    /// Reads the parent of a process. The process name, which may contain any character, ends at the last parenthesis.
     fn parent(pid: i32) -> Option<i32> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
@@ -159,7 +159,8 @@ mod elsewhere {
         }
     }
 
-    /// Starts the program itself: only Linux lets a process adopt orphaned descendants.
+    /// Returns a command that starts the program without a warden: only Linux lets a process adopt orphaned
+    /// descendants.
     pub(crate) fn guarded(_: &Path, program: &str) -> io::Result<(tokio::process::Command, Hold)> {
         Ok((tokio::process::Command::new(program), Hold))
     }

@@ -1,13 +1,13 @@
-//! The subject of a text: its telling words, without those that frame any fact. It serves to compare a fact with a
+//! The subject of a text: its significant words, without those that frame any fact. Used to compare a fact with a
 //! person's statements, and a summary with a forgotten fact.
 //!
-//! Deliberately absent: meaning. Words are compared by stem, so a paraphrase without a common word counts as new.
+//! Deliberately absent: meaning. Words are compared by stem, so a paraphrase without a word in common counts as new.
 
 use crate::text::sentences;
 use pudu_store::{recall_words, telling_words};
 use std::{collections::HashSet, sync::LazyLock};
 
-/// Minimum share of a fact's telling words in a sentence about it.
+/// Minimum share of a fact's significant words in a sentence about it.
 const MIN_SHARE_TO_SPEAK: f64 = 0.5;
 
 /// Words that are common to all English facts.
@@ -25,12 +25,12 @@ const DENSE_FRAMES: [&str; 30] = [
 
 static FRAME_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| recall_words(FRAMES));
 
-/// The telling words of a fact.
+/// The significant words of a fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Subject(HashSet<String>);
 
 impl Subject {
-    /// Finds the words. A fact with nothing but frame words keeps all of them.
+    /// Extracts the significant words of a fact, or all its words if they are all frame words.
     pub(crate) fn from_fact(fact: &str) -> Self {
         let bare = DENSE_FRAMES.iter().fold(fact.to_owned(), |text, frame| text.replace(frame, " "));
         let mut words: HashSet<String> = telling_words(&bare).into_iter().collect();
@@ -45,7 +45,7 @@ impl Subject {
         Self(words)
     }
 
-    /// Returns the share of them that is in a set of recall words.
+    /// Returns the share of the significant words that are in a set of recall words.
     pub(crate) fn share_in(&self, words: &HashSet<String>) -> f64 {
         let found = self.0.iter().filter(|word| words.contains(*word)).count();
         #[expect(clippy::cast_precision_loss, reason = "a few words")]
@@ -53,7 +53,7 @@ impl Subject {
         share
     }
 
-    /// Returns the last telling word of a text that is among them.
+    /// Returns the last significant word of a text that the fact also contains.
     pub(crate) fn last_word(&self, text: &str) -> Option<String> {
         telling_words(text).into_iter().rev().find(|word| self.0.contains(word))
     }
@@ -63,7 +63,7 @@ impl Subject {
         !self.0.is_empty() && self.share_in(&recall_words(sentence)) >= MIN_SHARE_TO_SPEAK
     }
 
-    /// Removes the sentences about the fact, or about a part of it alone, from a text. Returns `None` if there are
+    /// Removes the sentences about the fact, or about only a part of the fact, from a text. Returns `None` if there are
     /// none.
     pub(crate) fn cut_from(&self, text: &str) -> Option<String> {
         let all = sentences(text);
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fact_is_known_by_its_telling_words() {
+    fn a_fact_is_recognised_by_its_significant_words() {
         for (fact, said, expect) in [
             ("Prefers green tea", "I always drink green tea", true),
             ("Lives in Rome", "My flat is in Rome", true),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_that_speak_of_a_fact_are_cut() {
+    fn sentences_about_a_fact_are_cut() {
         let cut = |fact: &str, text: &str| Subject::from_fact(fact).cut_from(text);
         let text = "Works on birds. Keeps a falcon named Quillon. Drinks tea.";
         assert_eq!(cut("Has a falcon, Quillon", text).as_deref(), Some("Works on birds. Drinks tea."));

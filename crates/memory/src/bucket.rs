@@ -1,5 +1,5 @@
-//! The facts of one agent as files, and the files beside them: evidence, uses, the record of evictions, and superseded
-//! facts.
+//! The facts of one agent as files, and the files stored with them: evidence, uses, the record of evictions, and
+//! superseded facts.
 
 use crate::{
     cache::KnownFacts,
@@ -45,12 +45,12 @@ impl<'a> FactBucket<'a> {
         self.scope
     }
 
-    /// Reads the facts, by name, with their evidence, and lists the files that are not facts.
+    /// Reads the facts, sorted by name, with their evidence, and lists the files that are not facts.
     pub(crate) fn read(&self) -> Result<(Vec<Fact>, Vec<BrokenFile>), MemoryError> {
         self.read_changed(&mut KnownFacts::new(), FactTime::default())
     }
 
-    /// As [`FactBucket::read`], but reads only files whose version is not among the known facts, which it updates.
+    /// Like [`FactBucket::read`], but reads only files that changed since `known` was filled, and updates `known`.
     pub(crate) fn read_changed(
         &self,
         known: &mut KnownFacts,
@@ -82,7 +82,7 @@ impl<'a> FactBucket<'a> {
         let id = FactId::new(&stem).map_err(|error| error.to_string())?;
         let place = self.file(&id);
         if place != file {
-            return Err(format!("a fact of this name belongs at {}", place.display()));
+            return Err(format!("a fact with this name must be stored at {}", place.display()));
         }
         let bytes = self.folder.read(file).map_err(|error| error.to_string())?;
         markdown::read(&bytes.unwrap_or_default(), &stem, self.scope)
@@ -113,7 +113,7 @@ impl<'a> FactBucket<'a> {
         self.scope.metadata_folder().join(name)
     }
 
-    /// Reads a file beside the facts. A broken one counts as empty, because it has nothing essential.
+    /// Reads a file stored with the facts. A broken file counts as empty, because its contents are not essential.
     fn read_beside<T: DeserializeOwned + Default>(&self, name: &str) -> T {
         let file = self.metadata_path(name);
         let Ok(Some(bytes)) = self.folder.read(&file) else { return T::default() };
@@ -138,7 +138,7 @@ impl<'a> FactBucket<'a> {
         serde_json::from_value(origins).unwrap_or_default()
     }
 
-    /// Writes the evidence of facts, and drops that of removed facts.
+    /// Writes the evidence of facts, and drops the evidence of removed facts.
     pub(crate) fn write_origins(&self, transaction: &mut FileTransaction, facts: &[Fact]) {
         let origins: BTreeMap<String, FactOrigin> =
             facts.iter().filter_map(|fact| Some((fact.id.to_string(), fact.origin.clone()?))).collect();
@@ -274,7 +274,7 @@ impl<'a> FactBucket<'a> {
         let mut old = self.superseded_files()?;
         old.retain(|(_, stem)| !gone.iter().any(|(fact, _)| fact.id.as_str() == stem));
         old.sort_by_cached_key(|(file, _)| self.folder.modified(file));
-        // Each one removes at most one other, so lowering the limit does not delete many at once.
+        // Each newly superseded fact removes at most one older one, so lowering the limit does not delete many at once.
         let surplus = (old.len() + gone.len()).saturating_sub(options.max_superseded).min(gone.len());
         for (file, _) in old.into_iter().take(surplus) {
             transaction.remove(file);
@@ -295,14 +295,14 @@ impl<'a> FactBucket<'a> {
 }
 
 impl FactBucket<'_> {
-    /// Stores a fact that was superseded elsewhere: its unknown keys have the time and reason.
+    /// Stores a fact that is already superseded in another bucket: its unknown keys contain the time and reason.
     pub(crate) fn keep_superseded(&self, transaction: &mut FileTransaction, fact: &Fact) {
         let fact = Fact { raw_user: None, ..fact.clone() };
         let text = markdown::write_superseded(&fact, self.scope, &[]);
         transaction.write(self.metadata_path(SUPERSEDED).join(format!("{}.md", fact.id)), text);
     }
 
-    /// Adds the uses of its facts to those of another bucket that has them under the same names.
+    /// Copies the uses of its facts to another bucket, for facts that exist there under the same name.
     pub(crate) fn move_uses(&self, other: &FactBucket<'_>, transaction: &mut FileTransaction) {
         let brought: Map<String, Value> = self.read_beside(USAGE);
         let mut usage: Map<String, Value> = other.read_beside(USAGE);

@@ -1,4 +1,4 @@
-//! Facts that were read, each with the version of its file, so that an unchanged file is read and parsed once.
+//! A cache of parsed facts, each with the version of its file, so that an unchanged file is read and parsed only once.
 
 use crate::{fact::Fact, files::FactFileVersion, scope::MemoryScope};
 use hashlink::LruCache;
@@ -8,13 +8,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Maximum number of memories whose facts are kept.
+/// Maximum number of memories whose facts are cached.
 const MAX_MEMORIES: usize = 256;
 
-/// Facts of one memory by their files.
+/// Facts of one memory, keyed by file.
 pub(crate) type KnownFacts = HashMap<PathBuf, (FactFileVersion, Fact)>;
 
-/// Facts of the latest memories. Clones share them.
+/// Facts of the most recently used memories. Clones share the cache.
 #[derive(Clone, Debug)]
 pub struct FactCache(Arc<Mutex<LruCache<(PathBuf, MemoryScope), KnownFacts>>>);
 
@@ -25,7 +25,7 @@ impl Default for FactCache {
 }
 
 impl FactCache {
-    /// Takes the facts of a memory out, for a reader that holds its lock.
+    /// Removes and returns the facts of a memory. The caller holds the memory's lock.
     pub(crate) fn take(&self, home: &Path, scope: &MemoryScope) -> KnownFacts {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.remove(&(home.to_owned(), scope.clone())).unwrap_or_default()

@@ -33,7 +33,7 @@ impl SupersedeReason {
     }
 }
 
-/// A fact to be superseded. It is kept aside, not deleted.
+/// A fact to be superseded. Its file is moved, not deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Supersession {
     /// The fact.
@@ -47,7 +47,7 @@ pub struct Supersession {
 /// A superseded fact.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SupersededFact {
-    /// The fact. Its unknown keys also have the time and reason.
+    /// The fact. Its unknown keys also contain the time and reason.
     pub fact: Fact,
     /// The fact that replaces it.
     pub by: Option<FactId>,
@@ -65,7 +65,7 @@ impl SupersededFact {
     }
 }
 
-/// Changes of one agent's memory of one user, to be made together.
+/// Changes of one agent's memory of one user, applied together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     /// New texts of summaries.
@@ -76,7 +76,7 @@ pub struct Changes {
     pub superseded: Vec<Supersession>,
     /// Facts that are deleted permanently.
     pub forgotten: Vec<FactId>,
-    /// Whether new facts never supersede others, however many there are, as in an import.
+    /// Whether to keep all facts, even if there are too many, as in an import.
     pub keeps_all: bool,
 }
 
@@ -91,12 +91,12 @@ impl Changes {
     }
 }
 
-/// A fact that was superseded because there were too many. Only its file has the text.
+/// A fact that was superseded because there were too many. Its text is only in its file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvictedFact {
     /// The fact.
     pub id: FactId,
-    /// Its category; users should be told about an evicted correction.
+    /// Its category. Users should learn of an evicted correction.
     pub category: String,
     /// Its score.
     pub score: f64,
@@ -115,7 +115,7 @@ pub struct Committed {
     pub changed: Vec<FactId>,
     /// New facts that were dropped as duplicates, each with the existing fact.
     pub duplicates: Vec<(FactId, FactId)>,
-    /// Superseded facts, including evicted ones: searches must not find them any more.
+    /// Superseded facts, including evicted ones: searches must no longer find them.
     pub superseded: Vec<FactId>,
     /// Facts that were superseded because there were too many.
     pub evicted: Vec<EvictedFact>,

@@ -1,4 +1,4 @@
-//! Applies one change of one agent's memory: the resulting facts and files.
+//! Applies one change of one agent's memory: computes the resulting facts and writes the files.
 
 use crate::{
     bucket::FactBucket,
@@ -61,8 +61,8 @@ pub(crate) fn commit(
     Ok(plan.done)
 }
 
-/// Checks that the targets of a change are unmodified since the writer read them. Changes of other facts do not matter:
-/// the writer's own are applied on top.
+/// Checks that the targets of a change have not changed since the writer read them. Changes to other facts do not
+/// matter: the writer's changes are applied on top.
 pub(crate) fn check_untouched(
     base: &MemoryDocument,
     current: &MemoryDocument,
@@ -72,7 +72,7 @@ pub(crate) fn check_untouched(
     for id in touched.chain(changes.superseded.iter().map(|gone| &gone.id)) {
         let same = match (base.fact(id), current.fact(id)) {
             (None, None) => true,
-            (Some(read), Some(stands)) => read.revision == stands.revision && read.same_matter(stands),
+            (Some(read), Some(now)) => read.revision == now.revision && read.same_matter(now),
             _ => false,
         };
         if !same {
@@ -87,7 +87,7 @@ pub(crate) fn check_untouched(
     Ok(())
 }
 
-/// The next state while it is computed.
+/// The next state of memory while it is being computed.
 struct Plan {
     done: Committed,
     /// Facts to be superseded.
@@ -151,7 +151,7 @@ impl Plan {
         bucket: &FactBucket<'_>,
         facts: &[Fact],
     ) -> Result<(), MemoryError> {
-        // Uses the raw user id of other facts: DeerFlow compares it, and a folder's name may differ from it.
+        // Uses the raw user id of existing facts: DeerFlow compares it, and the folder's name may differ from it.
         let document = &self.done.document;
         let known = document.facts.iter().find_map(|fact| fact.raw_user.clone());
         let raw_user = known.unwrap_or_else(|| document.scope.user().to_string());
@@ -185,13 +185,13 @@ impl Plan {
     fn broken(&self, folder: &UserFolder, bucket: &FactBucket<'_>, fact: &Fact) -> MemoryError {
         let path = folder.path(bucket.file(&fact.id));
         let known = self.done.document.broken.iter().find(|broken| broken.path == path);
-        let why = known.map_or_else(|| "it is no fact".to_owned(), |broken| broken.why.clone());
+        let why = known.map_or_else(|| "it is not a fact".to_owned(), |broken| broken.why.clone());
         MemoryError::Broken { path, why }
     }
 
     /// Evicts facts if there are too many. A new fact that would be evicted at once is not added.
     fn make_room(&mut self, bucket: &FactBucket<'_>, options: &MemoryOptions) -> usize {
-        // Each new fact evicts at most one other: lowering the limit deletes nothing.
+        // Each new fact evicts at most one other fact, so lowering the limit alone deletes nothing.
         let before = self.done.document.facts.len() - self.done.added.len();
         if self.done.added.is_empty() {
             return 0;
@@ -213,7 +213,7 @@ impl Plan {
         reserved
     }
 
-    /// Writes summaries. One that mentions a forgotten fact loses those sentences, unless it is new.
+    /// Writes summaries. Sentences about a forgotten fact are removed from every summary that is not new.
     fn summarize(&mut self, changes: &Changes, forgetting: &Forgetting) -> bool {
         let summaries = &mut self.done.document.summaries;
         let before = summaries.clone();

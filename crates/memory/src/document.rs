@@ -1,4 +1,4 @@
-//! A user's memory as one agent sees it and as DeerFlow's API returns it: one JSON document.
+//! A user's memory as one agent sees it, and its JSON form in DeerFlow's API.
 
 use crate::{
     error::MemoryRefusal,
@@ -15,7 +15,7 @@ const MAX_IMPORTED_FACTS: usize = 10_000;
 
 /// Maximum size of an imported fact, in bytes of JSON, so that its file stays within the limit.
 const MAX_IMPORTED_FACT_BYTES: usize = 128 * 1024;
-/// Known keys of a fact in a document. Others are preserved.
+/// Known keys of a fact in a document. Other keys are preserved.
 const KNOWN_KEYS: [&str; 23] = [
     "id",
     "content",
@@ -51,12 +51,12 @@ pub struct BrokenFile {
     pub why: String,
 }
 
-/// Detail of a document in JSON.
+/// Level of detail of a JSON document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentDetail {
     /// The keys of DeerFlow's API.
     Api,
-    /// Also the keys that only files have: validity, confirmations, evidence.
+    /// The keys of the API, and those found only in files: validity, confirmations, evidence.
     Full,
 }
 
@@ -69,11 +69,11 @@ pub struct MemoryDocument {
     pub stored: bool,
     /// Revision of the user's memory; a writer passes it to detect conflicts.
     pub revision: u64,
-    /// The moment of the last change.
+    /// Time of the last change.
     pub last_updated: Option<FactTime>,
     /// Summaries of the user.
     pub summaries: Summaries,
-    /// The agent's facts, by name.
+    /// The agent's facts, sorted by name.
     pub facts: Vec<Fact>,
     /// Files that could not be parsed.
     pub broken: Vec<BrokenFile>,
@@ -94,7 +94,7 @@ impl MemoryDocument {
         }
     }
 
-    /// Returns the messages of a conversation that facts were learnt from.
+    /// Returns the ids of a thread's messages that are the origin of a fact.
     pub fn evidence(&self, thread: &str) -> impl Iterator<Item = &str> {
         let of_thread = move |fact: &&Fact| fact.source.thread.as_deref() == Some(thread);
         let messages = self.facts.iter().filter(of_thread).filter_map(|fact| fact.origin.as_ref());
@@ -107,7 +107,7 @@ impl MemoryDocument {
         self.facts.iter().find(|fact| fact.id == *id)
     }
 
-    /// Returns the fact that says the same as a text.
+    /// Returns the fact that states the same as a text.
     #[must_use]
     pub fn find_same(&self, text: &str) -> Option<&Fact> {
         self.facts.iter().find(|fact| fact.matches_text(text))
@@ -120,7 +120,7 @@ impl MemoryDocument {
         self.facts.iter().filter(|fact| fact.content.to_lowercase().contains(&wanted)).collect()
     }
 
-    /// Returns the document of DeerFlow's API. As there, its version is `1.0` while nothing was stored.
+    /// Returns the document of DeerFlow's API. As in DeerFlow, its version is `1.0` until something is stored.
     #[must_use]
     pub fn to_json(&self, detail: DocumentDetail) -> Value {
         let mut document = Map::new();
@@ -186,13 +186,13 @@ impl ImportedDocument {
     /// Parses a document. Malformed facts are reported separately; the caller decides whether they matter.
     pub(crate) fn read(value: &Value, now: FactTime) -> Result<Self, MemoryRefusal> {
         let wrong = |why: &str| MemoryRefusal::BadDocument(why.to_owned());
-        let document = value.as_object().ok_or_else(|| wrong("it is no JSON object"))?;
+        let document = value.as_object().ok_or_else(|| wrong("it is not a JSON object"))?;
         let none = Vec::new();
         let items = match document.get("facts") {
             None | Some(Value::Null) => &none,
             Some(Value::Array(items)) if items.len() <= MAX_IMPORTED_FACTS => items,
             Some(Value::Array(_)) => return Err(wrong("it has more than 10,000 facts")),
-            Some(_) => return Err(wrong("`facts` is no list")),
+            Some(_) => return Err(wrong("`facts` must be a list")),
         };
         let mut read =
             Self { summaries: Summaries::read(document), facts: Vec::new(), malformed: Vec::new() };
@@ -214,7 +214,7 @@ fn imported_fact(item: &Value, now: FactTime, taken: &HashSet<FactId>) -> Result
     if item.to_string().len() > MAX_IMPORTED_FACT_BYTES {
         return Err(format!("it is larger than {} KiB", MAX_IMPORTED_FACT_BYTES / 1024));
     }
-    let item = item.as_object().ok_or("it is no JSON object")?;
+    let item = item.as_object().ok_or("it is not a JSON object")?;
     let text = |key: &str| item.get(key).and_then(Value::as_str);
     let time = |key: &str| text(key).and_then(FactTime::parse);
     let number = |key: &str| item.get(key).and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());

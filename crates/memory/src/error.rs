@@ -1,11 +1,11 @@
-//! Reasons why memory was not read or changed, classified by the caller's possible reaction.
+//! Reasons why memory was not read or changed, grouped by how the caller can react.
 
 use std::{io, path::PathBuf};
 
 /// A failure of memory.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// Another program held the lock for the whole wait; trying again later helps.
+    /// Another program held the lock until the timeout; the caller can retry later.
     #[error("{} is locked by another program for more than {seconds} seconds", path.display())]
     Busy {
         /// The lock file.
@@ -13,7 +13,7 @@ pub enum MemoryError {
         /// The wait, in seconds.
         seconds: u64,
     },
-    /// The part of memory to be written changed since it was read; reading again helps.
+    /// The part of memory to be written has changed since it was read; the caller can read it again and retry.
     #[error("memory changed in the meantime ({what}); read it again and retry")]
     Conflict {
         /// The fact or summary that both sides changed.
@@ -33,7 +33,7 @@ pub enum MemoryError {
         /// The cause.
         why: String,
     },
-    /// Memory of version 1.0 cannot become 2.0 without loss; nothing was changed.
+    /// Memory of version 1.0 cannot be converted to 2.0 without loss; nothing was changed.
     #[error("{} cannot be brought to version 2.0: {why}", path.display())]
     Migration {
         /// The file of version 1.0, or its backup.
@@ -58,29 +58,29 @@ pub enum MemoryRefusal {
     #[error("a fact needs text")]
     EmptyContent,
     /// A fact that is too long.
-    #[error("a fact has {max} characters at most")]
+    #[error("a fact can have at most {max} characters")]
     TooLong {
         /// The limit, in characters.
         max: usize,
     },
     /// The same fact already exists.
-    #[error("this is remembered already, as `{id}`")]
+    #[error("this fact is already stored as `{id}`")]
     Duplicate {
         /// The existing fact.
         id: String,
     },
     /// Memory is full of more valuable facts.
-    #[error("memory holds {max} facts, and each matters more than this one; forget one first")]
+    #[error("memory is full ({max} facts), and each is more important than this one; forget one first")]
     NoRoom {
         /// The limit, in facts.
         max: usize,
     },
-    /// A confidence outside of 0 to 1.
-    #[error("a confidence is a number from 0 to 1")]
+    /// A confidence that is not between 0 and 1.
+    #[error("confidence must be a number from 0 to 1")]
     BadConfidence,
     /// A text with a password, a key, a PIN, or the number of a card or a document.
     #[error(
-        "this has a secret in it (a password, a key, a PIN or a card number), and secrets are never remembered"
+        "this contains a secret (a password, a key, a PIN or a card number), and secrets are never stored"
     )]
     Secret,
     /// A name that is invalid for a fact.

@@ -1,7 +1,7 @@
-//! Chooses the facts to evict when there are too many. Pure: DeerFlow's two policies, with one difference.
+//! Chooses the facts to evict when there are too many. Pure functions: DeerFlow's two policies, with one difference.
 //!
-//! Both policies reserve places for corrections (DeerFlow's `confidence` does not), and an evicted correction is in the
-//! record and in the result like every other fact: none is dropped silently.
+//! Both policies reserve room for corrections, which DeerFlow's `confidence` policy does not. An evicted correction is
+//! recorded and returned like any other evicted fact; none is dropped silently.
 
 use crate::{
     changes::EvictedFact,
@@ -11,10 +11,10 @@ use crate::{
 };
 use std::collections::{HashMap, HashSet};
 
-/// Logarithm that counts as full use: 8 uses in one half-life.
+/// Value of `1 + heat` at which the score for use reaches its maximum: 8 uses without decay.
 const FULL_HEAT: f64 = 9.0;
 
-/// Use of a fact: DeerFlow's `accessHeat` and its time.
+/// Usage of a fact: DeerFlow's `accessHeat` as of the time `at`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FactHeat {
     pub(crate) heat: f64,
@@ -35,7 +35,7 @@ pub(crate) fn evict(
     }
     let mut ranked: Vec<(&Fact, EvictedFact)> =
         facts.iter().map(|fact| (fact, score(fact, heat, options, now))).collect();
-    // Of two with the same score, the newer one stays.
+    // Of two facts with the same score, the newer one is kept.
     ranked.sort_by(|(a, scored_a), (b, scored_b)| {
         scored_b.score.total_cmp(&scored_a.score).then(b.created_at.cmp(&a.created_at)).then(a.id.cmp(&b.id))
     });
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_valuable_goes_first() {
+    fn the_least_valuable_fact_is_evicted_first() {
         let facts = [
             fact("a", FactCategory::Goal, 0.9, 0),
             fact("b", FactCategory::Goal, 0.7, 0),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn corrections_have_places_of_their_own() {
+    fn corrections_have_reserved_places() {
         let mut facts: Vec<Fact> =
             (0..20).map(|n| fact(&format!("goal{n}"), FactCategory::Goal, 0.9, n)).collect();
         facts.extend((0..4).map(|n| fact(&format!("fix{n}"), FactCategory::Correction, 0.1, n)));
@@ -153,7 +153,7 @@ mod tests {
             let (gone, reserved) = evict(&facts, &HeatMap::new(), &options, FactTime::from_millis(20 * DAY));
             assert_eq!(reserved, 2);
             let gone: Vec<&str> = gone.iter().map(|gone| gone.id.as_str()).collect();
-            assert_eq!(gone, ["fix0", "fix1", "goal0", "goal1"], "none goes unsaid");
+            assert_eq!(gone, ["fix0", "fix1", "goal0", "goal1"], "every eviction is reported");
         }
     }
 }

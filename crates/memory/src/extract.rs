@@ -1,13 +1,13 @@
 //! Extracts facts from a conversation: the transcript that a model may read, the prompt, its answer, and the accepted
-//! part. All of it is pure; the caller calls the model.
+//! part. All functions are pure; the caller calls the model.
 //!
 //! DeerFlow trusts the model's labels. Here a model has to prove its claims: every new fact and summary, and every
-//! removal without a replacement, carries a `quote`, a verbatim piece of the person's own words from a sentence in
-//! which they state something; and the fact's telling words, names and numbers have to be theirs. So an echoed prompt,
-//! quoted memory, a document that asks to be remembered and other people's words store nothing, whatever the model
-//! concludes from them and whichever words it quotes. A fact that only repeats memory or text injected into the
-//! conversation is dropped, too. Last, [`verify`] compares the fact with the statement: neither negations nor times,
-//! doubts, wishes and subjects may differ.
+//! removal without a replacement, has a `quote`, a verbatim piece of the person's own words from a sentence in which
+//! they state something. The significant words, names and numbers of a fact must also come from the person. So nothing is
+//! stored from an echoed prompt, quoted memory, a document that asks to be remembered or other people's words, even if
+//! the model quotes them or draws conclusions from them. A fact that only repeats memory or text injected into the
+//! conversation is also dropped. Finally, [`verify`] compares the fact with the statement: both must agree in negation,
+//! time, doubt, wish and subject.
 //!
 //! Order: [`Transcript::from_turns`] → [`OfferedFacts::from_document`] and [`prompt`] → the model → [`Proposal::parse`] → [`Extraction::apply`].
 

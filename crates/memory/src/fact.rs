@@ -1,6 +1,6 @@
 //! A fact: one sentence that an agent remembers about a user, with its source.
 //!
-//! Deliberately absent: how it is stored (`markdown`) and how the API shows it (`document`).
+//! Deliberately absent: its file format (`markdown`) and its form in the API (`document`).
 
 use crate::{error::MemoryRefusal, text::normalized, time::FactTime};
 use indexmap::IndexMap;
@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(crate) const AUTHOR: &str = "saidBy";
 /// Maximum length of a fact's title, in characters, as in DeerFlow.
 const MAX_TITLE_CHARS: usize = 160;
-/// Maximum length of a fact's name, in bytes: a file name has 255, including the extension.
+/// Maximum length of a fact's name, in bytes. A file name can have 255, including the extension.
 const MAX_ID_BYTES: usize = 128;
 
 /// Identifies a fact within its agent and user. It is safe as a file name.
@@ -64,7 +64,7 @@ impl std::fmt::Display for FactId {
     }
 }
 
-/// Kind of a fact: DeerFlow's nine, the last of which has the name of any other kind.
+/// Kind of a fact: DeerFlow's nine kinds. The last one contains the name of any other kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FactCategory {
     /// Something liked or disliked.
@@ -88,8 +88,8 @@ pub enum FactCategory {
 }
 
 impl FactCategory {
-    /// Parses a kind and its extension. An unknown kind becomes `other` with its name, as in DeerFlow; a known one has
-    /// no extension, even if an earlier kind left one.
+    /// Parses a kind and its extension. An unknown kind becomes `other` with its name, as in DeerFlow. A known kind has
+    /// no extension, even if the file still has one from an earlier kind.
     #[must_use]
     pub fn parse(name: &str, extension: Option<&str>) -> Self {
         let name = name.trim();
@@ -139,29 +139,29 @@ impl FactCategory {
     }
 }
 
-/// Origin of a fact: a conversation with its thread, or DeerFlow's word for another origin.
+/// Source of a fact: a conversation with its thread, or DeerFlow's word for another source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FactSource {
-    /// `conversation`, `manual`, `consolidation`, `import` or `unknown`; others are kept.
+    /// `conversation`, `manual`, `consolidation`, `import` or `unknown`; other words are kept.
     pub kind: String,
     /// The thread of the conversation.
     pub thread: Option<String>,
 }
 
 impl FactSource {
-    /// A conversation in a thread.
+    /// Creates the source for a conversation in a thread.
     #[must_use]
     pub fn conversation(thread: &str) -> Self {
         Self { kind: "conversation".to_owned(), thread: Some(thread.to_owned()) }
     }
 
-    /// A person's own request, without a conversation.
+    /// Creates the source for a person's explicit request outside a conversation.
     #[must_use]
     pub fn manual() -> Self {
         Self::parse("manual")
     }
 
-    /// Parses the single word for a source in the API and in version 1.0: a known kind, or else a thread.
+    /// Parses the single word for a source in the API and in version 1.0: a known kind, otherwise a thread.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match text {
@@ -171,14 +171,14 @@ impl FactSource {
         }
     }
 
-    /// Returns the one word that [`FactSource::parse`] reads.
+    /// Returns the single word that [`FactSource::parse`] parses.
     #[must_use]
     pub fn text(&self) -> &str {
         self.thread.as_deref().unwrap_or(&self.kind)
     }
 }
 
-/// Evidence of a fact: author, message and quote. DeerFlow's files have no field for it, so it is stored beside them.
+/// Evidence for a fact: author, message and quote. DeerFlow's files have no field for it, so it has a separate file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FactOrigin {
@@ -196,14 +196,14 @@ pub struct FactOrigin {
     pub quote: Option<String>,
 }
 
-/// One thing that an agent remembers of a user.
+/// One thing that an agent remembers about a user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
     /// Its name.
     pub id: FactId,
     /// Its text: trimmed, never empty.
     pub content: String,
-    /// Headline in its file, if it is not just the text's beginning.
+    /// Headline in its file, if it is not the beginning of the text.
     pub title: Option<String>,
     /// Its kind.
     pub category: FactCategory,
@@ -215,7 +215,7 @@ pub struct Fact {
     pub created_at: FactTime,
     /// Time of its last material change.
     pub updated_at: FactTime,
-    /// Where it came from.
+    /// Its source.
     pub source: FactSource,
     /// For a correction: the mistake to avoid.
     pub source_error: Option<String>,
@@ -229,11 +229,11 @@ pub struct Fact {
     pub consolidated_from: Vec<String>,
     /// Time of the merge.
     pub consolidated_at: Option<FactTime>,
-    /// Number of its versions, from 1.
+    /// Version number, starting at 1.
     pub revision: u64,
     /// Raw id of the user in its file, which may differ from the folder's name; `None` before it is stored.
     pub raw_user: Option<String>,
-    /// Evidence, where pudu stored it.
+    /// Evidence, if pudu stored any.
     pub origin: Option<FactOrigin>,
     /// Unknown keys of its file, unchanged.
     pub extra: IndexMap<String, Value>,
@@ -291,7 +291,7 @@ impl Fact {
         plain(self) == plain(other)
     }
 
-    /// Whether it says the same as a text.
+    /// Whether its text says the same as another text.
     #[must_use]
     pub fn matches_text(&self, text: &str) -> bool {
         normalized(&self.content) == normalized(text)
@@ -310,7 +310,7 @@ impl Fact {
     }
 }
 
-/// Normalizes a fact's text: uniform line breaks, trimmed.
+/// Normalizes a fact's text: makes line breaks uniform and trims it.
 pub(crate) fn normalize_content(content: &str) -> String {
     content.replace("\r\n", "\n").replace('\r', "\n").trim().to_owned()
 }
@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_safe_as_a_file() {
+    fn a_fact_id_is_safe_as_a_file_name() {
         for bad in ["", "a/b", "..", "a b", "ü", &"a".repeat(129)] {
             assert!(FactId::new(bad).is_err(), "{bad}");
         }
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn categories_are_deerflows_and_others_are_kept_by_name() {
+    fn categories_are_deerflows_and_others_keep_their_name() {
         for (name, extension, expect) in [
             ("preference", None, FactCategory::Preference),
             ("Preference", None, FactCategory::Preference),

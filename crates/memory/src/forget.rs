@@ -1,5 +1,5 @@
-//! Forgets permanently: a fact's file, the facts that it replaced or that say the same, its evidence, its traces in
-//! records, the sentences of summaries about it, and the same in a backup of version 1.0. Nothing remains.
+//! Deletes facts permanently: a fact's file, the facts that it replaced or that say the same, its evidence, its traces
+//! in records, the sentences about it in summaries, and all of this in backups of version 1.0. Nothing remains.
 
 use crate::{
     about::Subject,
@@ -19,7 +19,7 @@ use std::{
 
 /// Files to remove or rewrite in order to forget facts.
 pub(crate) struct Forgetting {
-    /// Forgotten facts: the requested ones, and the ones that they had replaced.
+    /// Forgotten facts: the requested facts, and the facts that they replaced.
     ids: Vec<FactId>,
     removed: Vec<PathBuf>,
     rewritten: BTreeMap<PathBuf, Vec<u8>>,
@@ -28,7 +28,7 @@ pub(crate) struct Forgetting {
 }
 
 impl Forgetting {
-    /// Determines the necessary changes. Facts without any trace are omitted.
+    /// Determines the necessary changes. Facts that are neither current nor superseded are omitted.
     pub(crate) fn plan(
         folder: &UserFolder,
         bucket: &FactBucket<'_>,
@@ -105,7 +105,7 @@ impl Forgetting {
         Ok(())
     }
 
-    /// Returns a backup without the facts: `None` if it cannot be parsed, `Some(None)` if it has none of the facts.
+    /// Returns a backup without the facts: `None` if it cannot be parsed, `Some(None)` if it does not contain any fact.
     fn scrubbed(&self, bytes: &[u8], texts: &HashSet<String>) -> Option<Option<Vec<u8>>> {
         let mut document: Value = serde_json::from_slice(bytes).ok()?;
         let mut is_changed = false;

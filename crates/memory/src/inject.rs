@@ -1,7 +1,7 @@
-//! Memory as text for a model: DeerFlow's text of summaries and facts, within a budget.
+//! Renders memory as text for a model: summaries and facts in DeerFlow's format, within a token budget.
 //!
-//! Deliberately absent: the choice of facts for a question. The caller searches and passes the pinned and the found
-//! facts.
+//! Deliberately absent: the search for facts that match a question. The caller passes the pinned facts and those that
+//! it found.
 
 use crate::{
     document::MemoryDocument,
@@ -13,7 +13,7 @@ use crate::{
 };
 use std::cmp::Ordering;
 
-/// Share of a budget that sections are cut to, in percent, so that the mark of the cut fits.
+/// Percentage of the budget to which sections are cut, so that the truncation mark still fits.
 const CUT_PERCENT: usize = 95;
 const CUT_MARK: &str = "\n...";
 
@@ -52,12 +52,12 @@ pub enum MemoryKind {
 pub struct InjectedMemory {
     /// The text; empty if there is nothing.
     pub text: String,
-    /// The facts that it has, in their order.
+    /// The facts in the text, in order.
     pub facts: Vec<FactId>,
 }
 
-/// Returns the facts that are included for any question: those of guaranteed categories, then the most certain, up to
-/// the limit.
+/// Returns the facts that are included for every question: first those of guaranteed categories, then the most certain
+/// ones, up to the limit.
 #[must_use]
 pub fn pinned<'a>(document: &'a MemoryDocument, options: &MemoryOptions) -> Vec<&'a Fact> {
     let mut facts: Vec<&Fact> = document.facts.iter().collect();
@@ -78,8 +78,8 @@ fn is_guaranteed(fact: &Fact, options: &MemoryOptions) -> bool {
     options.guaranteed_categories.iter().any(|name| name == fact.category.label())
 }
 
-/// Renders memory as text. Facts of guaranteed categories come first and have a budget of their own; the others keep
-/// the caller's order. A fact that does not fit is left out, and a shorter one after it may fit. If summaries leave no
+/// Renders memory as text. Facts of guaranteed categories come first and have their own budget; the others keep the
+/// caller's order. A fact that does not fit is omitted, but a shorter one after it may still fit. If summaries leave no
 /// room, they are cut instead of facts.
 #[must_use]
 pub fn inject(
@@ -121,7 +121,7 @@ fn fit<'a>(facts: &[&'a Fact], budget: usize, kind: MemoryKind) -> (Vec<&'a Fact
     (chosen, used, left)
 }
 
-/// Returns the head of a fact's line: `[category | 0.95 | 2026-03-01]`.
+/// Returns the beginning of a fact's line: `[category | 0.95 | 2026-03-01]`.
 pub(crate) fn fact_head(category: &str, confidence: f64, at: FactTime) -> String {
     let date = at.date().map(|date| format!(" | {date}")).unwrap_or_default();
     format!("[{category} | {confidence:.2}{date}]")
@@ -154,7 +154,7 @@ fn sections(summaries: &Summaries) -> String {
     SECTIONS.iter().filter_map(section).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Cuts a text to a budget, with a mark. The result is empty if only the mark would fit.
+/// Truncates a text to a budget and adds a mark. The result is empty if only the mark would fit.
 fn cut(text: &str, budget: usize) -> String {
     let length = text.chars().count();
     let share = length * budget / count_tokens(text).max(1) * CUT_PERCENT / 100;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_deerflows() {
+    fn the_text_has_deerflows_format() {
         let mut summaries = Summaries::default();
         summaries.set(SummaryKey::WorkContext, "Works at <X>", None);
         summaries.set(SummaryKey::TopOfMind, "pudu", None);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fact_has_its_date_and_in_a_room_its_person() {
+    fn a_fact_shows_its_date_and_in_a_room_its_author() {
         let at = FactTime::parse("2026-03-01T10:00:00Z").unwrap();
         let mut fact = Fact::new(FactId::new("a").unwrap(), "Likes tea", FactCategory::Preference, 0.9, at);
         fact.origin = Some(FactOrigin { author_name: Some("Ada <b>".to_owned()), ..FactOrigin::default() });
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn at_most_fifteen_are_pinned_corrections_first() {
+    fn at_most_fifteen_facts_are_pinned_corrections_first() {
         let mut document = MemoryDocument::empty(MemoryScope::for_user(UserId::local()));
         document.facts =
             (0..30_u32).map(|n| fact(&format!("f{n:02}"), "goal", f64::from(n) / 100.0, "x")).collect();
@@ -239,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_budget_holds_and_no_fact_is_cut(
+        fn the_budget_is_respected_and_no_fact_is_cut(
             lengths in prop::collection::vec((0_usize..600, any::<bool>()), 0..40),
             summary in 0_usize..20_000,
             room in 100_usize..3_000,

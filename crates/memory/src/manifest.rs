@@ -11,7 +11,7 @@ use std::path::Path;
 
 const VERSION: &str = "2.0";
 
-/// The file's contents. Unknown keys stay in `raw`.
+/// The file's contents. Unknown keys are kept in `raw`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manifest {
     raw: Map<String, Value>,
@@ -31,7 +31,7 @@ impl Manifest {
         Ok(Some(Self { raw }))
     }
 
-    /// Whether it has an older version.
+    /// Whether its format is older than the current version.
     pub(crate) fn is_old(&self) -> bool {
         self.raw.contains_key("facts") || self.raw.get("version").and_then(Value::as_str) != Some(VERSION)
     }
@@ -48,7 +48,7 @@ impl Manifest {
         Summaries::read(&self.raw)
     }
 
-    /// Returns it as a document, which has facts in version 1.0.
+    /// Returns the manifest as a document, which contains facts in version 1.0.
     pub(crate) fn document(&self) -> Value {
         Value::Object(self.raw.clone())
     }
@@ -65,7 +65,7 @@ impl Manifest {
             }
         }
         summaries.write(&mut raw);
-        // A map of texts and numbers is always JSON.
+        // A map of strings and numbers can always be serialized as JSON.
         serde_json::to_string_pretty(&raw).unwrap_or_default()
     }
 }

@@ -1,6 +1,6 @@
 //! A fact as a Markdown file: YAML between two lines `---`, a headline, and the text, in DeerFlow's format.
 //!
-//! Values are written as JSON, which is also YAML: strings are always quoted, so that no reader parses one as a time.
+//! Values are written as JSON, which is also YAML. Strings are always quoted, so that none is parsed as a time.
 
 use crate::{
     fact::{Fact, FactCategory, FactId, FactSource, headline, normalize_content},
@@ -26,17 +26,17 @@ pub(crate) type FactHead = IndexMap<String, Value>;
 /// Parses a fact's file.
 ///
 /// # Errors
-/// When it is not a fact with this name, user and agent; the text has the reason.
+/// When it is not a fact with this name, user and agent; the error text contains the reason.
 pub(crate) fn read(bytes: &[u8], stem: &str, scope: &MemoryScope) -> Result<Fact, String> {
     let (mut head, body) = split(bytes)?;
     match take_text(&mut head, "status")?.as_deref() {
         None | Some(ACTIVE) => {}
-        Some(status) => return Err(format!("`status` is `{status}`, and a fact's is `{ACTIVE}`")),
+        Some(status) => return Err(format!("`status` is `{status}`, but must be `{ACTIVE}`")),
     }
     fact(head, body, stem, scope)
 }
 
-/// Parses the file of a superseded fact: the keys with the reason stay among its unknown ones.
+/// Parses the file of a superseded fact. The keys with the reason are kept among its unknown keys.
 pub(crate) fn read_superseded(bytes: &[u8], stem: &str, scope: &MemoryScope) -> Result<Fact, String> {
     let (mut head, body) = split(bytes)?;
     head.shift_remove("status");
@@ -49,7 +49,7 @@ fn split(bytes: &[u8]) -> Result<(FactHead, &str), String> {
     }
     let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let missing = || "it does not begin with a head between two lines `---`".to_owned();
+    let missing = || "it does not begin with front matter between two `---` lines".to_owned();
     let (first, rest) = text.split_once('\n').ok_or_else(missing)?;
     if first.trim_end() != "---" {
         return Err(missing());
@@ -78,7 +78,7 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let budget = budget! { max_depth: 16, max_nodes: 10_000, max_documents: 1 };
     let options = options! { emit_comments: false, with_snippet: false, budget: budget };
     serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| format!("its head is not YAML ({error})"))
+        .map_err(|error| format!("its front matter is not valid YAML ({error})"))
 }
 
 /// Keys whose values are or contain strings.
@@ -105,7 +105,7 @@ fn is_misread(value: &Value) -> bool {
     }
 }
 
-/// The same keys, parsed as strings.
+/// The values of `TEXT_KEYS`, parsed as strings.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 struct TextHead {
@@ -178,7 +178,7 @@ fn fact(mut head: FactHead, body: &str, stem: &str, scope: &MemoryScope) -> Resu
 fn check_owner(head: &mut FactHead, stem: &str, scope: &MemoryScope) -> Result<Option<String>, String> {
     let Some(Value::String(id)) = head.shift_remove("id") else { return Err("`id` is missing".to_owned()) };
     if id != stem {
-        return Err(format!("`id` is `{id}`, and the file's name says `{stem}`"));
+        return Err(format!("`id` is `{id}`, but the file is named `{stem}`"));
     }
     let user = take_text(head, "user_id")?;
     let owns = |raw: &String| UserId::from_raw(raw).is_ok_and(|user| user == *scope.user());
@@ -209,30 +209,30 @@ fn take_text(head: &mut FactHead, key: &str) -> Result<Option<String>, String> {
     match head.shift_remove(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(format!("`{key}` is no text")),
+        Some(_) => Err(format!("`{key}` is not text")),
     }
 }
 
 fn take_time(head: &mut FactHead, key: &str) -> Result<Option<FactTime>, String> {
     let text = take_text(head, key)?.filter(|text| !text.trim().is_empty());
-    text.map(|text| FactTime::parse(&text).ok_or_else(|| format!("`{key}` is no time"))).transpose()
+    text.map(|text| FactTime::parse(&text).ok_or_else(|| format!("`{key}` is not a valid time"))).transpose()
 }
 
 fn take_number(head: &mut FactHead, key: &str) -> Result<Option<u64>, String> {
     match head.shift_remove(key) {
         None | Some(Value::Null) => Ok(None),
-        Some(value) => value.as_u64().map(Some).ok_or_else(|| format!("`{key}` is no whole number")),
+        Some(value) => value.as_u64().map(Some).ok_or_else(|| format!("`{key}` is not a whole number")),
     }
 }
 
 fn take_confidence(head: &mut FactHead) -> Result<f64, String> {
     let value = head.shift_remove("confidence").unwrap_or(json!(0.5));
     let number = value.as_f64().filter(|number| (0.0..=1.0).contains(number));
-    number.ok_or_else(|| "`confidence` is no number from 0 to 1".to_owned())
+    number.ok_or_else(|| "`confidence` must be a number from 0 to 1".to_owned())
 }
 
 fn take_list(head: &mut FactHead, key: &str) -> Result<Vec<String>, String> {
-    let wrong = || format!("`{key}` is no list of texts");
+    let wrong = || format!("`{key}` must be a list of strings");
     match head.shift_remove(key) {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Array(items)) => {
@@ -253,14 +253,14 @@ fn take_source(head: &mut FactHead) -> Result<FactSource, String> {
                 thread: text("threadId"),
             })
         }
-        Some(_) => Err("`source` is neither text nor a map".to_owned()),
+        Some(_) => Err("`source` must be text or a map".to_owned()),
     }
 }
 
 /// Renders a fact's file, and checks that it can be parsed.
 ///
 /// # Errors
-/// When it cannot: it is too large, or unknown keys are nested too deep.
+/// When it cannot be parsed: it is too large, or unknown keys are nested too deeply.
 pub(crate) fn write(fact: &Fact, scope: &MemoryScope) -> Result<String, String> {
     let text = render(fact, scope, ACTIVE, &[]);
     read(text.as_bytes(), fact.id.as_str(), scope)?;

@@ -1,10 +1,10 @@
 //! Merges two memories of the same person: the source user's memory is added to the target user's.
 //!
-//! Facts are moved with their evidence. Superseded facts are moved as such, newest first, as far as there is room; the
-//! number of omitted ones is logged. Facts that the target already has are not duplicated, and the marks of how far
-//! conversations were read are moved, too. Summaries are joined: the target's sentences first, then the source's new
-//! ones, as far as there is room. Each agent's facts are moved in one transaction, and the source is emptied last, so a
-//! crash in between loses nothing, and repeating the merge duplicates nothing. Unreadable files stay in place.
+//! Facts are moved with their evidence. Superseded facts stay superseded and are moved newest first while there is
+//! room; the number of omitted ones is logged. Facts that the target already has are not duplicated, and the read
+//! positions of conversations are moved as well. Summaries are joined: the target's sentences first, then the source's
+//! new ones, while there is room. Each agent's facts are moved in one transaction, and the source is emptied last, so a
+//! crash in between loses nothing, and repeating the merge duplicates nothing. Unreadable files stay.
 
 use crate::{
     bucket::FactBucket,
@@ -33,11 +33,11 @@ pub struct MergedMemory {
 }
 
 impl MemoryStore {
-    /// Merges all agents' memory of a source user into that of a target user, and empties the source. `now` is in
+    /// Merges all agents' memory of the source user into the target user's memory, and empties the source. `now` is in
     /// milliseconds since 1970.
     ///
     /// # Errors
-    /// Those of [`MemoryStore::change`], of either user. Merging again continues where it failed.
+    /// Those of [`MemoryStore::change`], for either user. Merging again continues where it failed.
     pub fn merge(&self, source: &UserId, target: &UserId, now: i64) -> Result<MergedMemory, MemoryError> {
         let at = FactTime::from_millis(now);
         let Some(from) = UserFolder::open(&self.home, source)?.filter(|_| source != target) else {
@@ -99,7 +99,7 @@ impl Merging<'_> {
         Ok(done)
     }
 
-    /// Moves superseded facts, and supersedes the facts that found no room.
+    /// Moves superseded facts, and supersedes the moved facts that had no room.
     fn put_aside(
         &self,
         old: &MemoryScope,
@@ -124,7 +124,7 @@ impl Merging<'_> {
         let new: Vec<&SupersededFact> = brought.iter().filter(is_new).collect();
         let lost = new.len().saturating_sub(room);
         if lost > 0 {
-            tracing::warn!(source = %self.source, target = %self.target, lost, "dropped oldest facts that were put aside: no room");
+            tracing::warn!(source = %self.source, target = %self.target, lost, "dropped oldest set-aside facts: no room");
         }
         new.into_iter().take(room).for_each(|old| bucket.keep_superseded(&mut transaction, &old.fact));
         FactBucket::new(self.from, old).move_uses(&bucket, &mut transaction);
@@ -132,11 +132,11 @@ impl Merging<'_> {
     }
 }
 
-/// Renames facts whose names another fact has in the target.
+/// Renames facts whose names are taken by other facts in the target.
 fn renamed(facts: &[Fact], document: &MemoryDocument, is_there: impl Fn(&FactId) -> bool) -> Vec<Fact> {
     let mut taken: HashSet<FactId> = facts.iter().map(|fact| fact.id.clone()).collect();
     let mut renamed = Vec::new();
-    // Facts that the target already has are skipped: they would take the place of the fact with their name.
+    // Facts that the target already has are skipped, because they would replace the target's fact of the same name.
     for fact in facts.iter().filter(|fact| document.find_same(&fact.content).is_none()) {
         let mut fact = fact.clone();
         if document.fact(&fact.id).is_some() || is_there(&fact.id) {

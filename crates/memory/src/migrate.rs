@@ -1,7 +1,7 @@
 //! Migrates memory of version 1.0 to 2.0 when it is first read, as DeerFlow does: facts move from `memory.json` to
-//! separate files, an agent's own `memory.json` moves to its folder, and the original stays as `memory.json.v1.bak`.
+//! separate files, an agent's own `memory.json` moves to its folder, and the original is kept as `memory.json.v1.bak`.
 //!
-//! Items that are not facts only stay in the backup. A fact whose name is taken gets a new name.
+//! Items that are not facts remain in the backup only. A fact whose name is taken gets a new name.
 
 use crate::{
     bucket::FactBucket,
@@ -21,12 +21,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Extension of a file's copy from before its migration.
+/// Extension of the backup of a file made before its migration.
 pub(crate) const BACKUP_ENDING: &str = ".v1.bak";
-/// The folder in which an earlier DeerFlow stored the facts of the agent without a name.
+/// Folder where an earlier version of DeerFlow stored the facts of the agent without a name.
 const OLD_DEFAULT_AGENT: &str = "lead-agent";
 
-/// Migrates remaining data of version 1.0. The caller holds the lock.
+/// Migrates the remaining data of version 1.0. The caller holds the lock.
 pub(crate) fn migrate(folder: &UserFolder, user: &UserId, now: FactTime) -> Result<(), MemoryError> {
     if Manifest::read(folder)?.is_some_and(|manifest| manifest.is_old()) {
         Migration { folder, scope: &MemoryScope::for_user(user.clone()), now }.run(Path::new(MANIFEST))?;
@@ -53,7 +53,7 @@ pub(crate) fn agent_manifest(agent: &str) -> PathBuf {
     Path::new("agents").join(agent).join(MANIFEST)
 }
 
-/// Returns the path of a file's copy from before its migration.
+/// Returns the path of the backup of a file made before its migration.
 pub(crate) fn backup(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(BACKUP_ENDING);
@@ -74,7 +74,7 @@ impl Migration<'_> {
         let imported =
             ImportedDocument::read(&old.document(), self.now).map_err(|refusal| fail(refusal.to_string()))?;
         for item in &imported.malformed {
-            tracing::warn!(file = %self.folder.path(file).display(), item, "left malformed fact to the backup");
+            tracing::warn!(file = %self.folder.path(file).display(), item, "kept malformed fact in the backup only");
         }
         let revision = manifest.revision();
         let mut transaction = FileTransaction::new(self.scope.agent(), (revision, revision + 1));
@@ -91,14 +91,14 @@ impl Migration<'_> {
         transaction.commit(self.folder)
     }
 
-    /// Backs the file up. A different copy is from another migration and is never overwritten.
+    /// Backs up the file. An existing backup that differs is from another migration and is never overwritten.
     fn keep_backup(&self, transaction: &mut FileTransaction, file: &Path) -> Result<(), MemoryError> {
         let copy = backup(file);
         let bytes = self.folder.read(file)?.unwrap_or_default();
         match self.folder.read(&copy)? {
             Some(old) if old == bytes => {}
             Some(_) => {
-                let why = "this backup is of something else; move it away".to_owned();
+                let why = "this backup is from another migration; move it away".to_owned();
                 return Err(MemoryError::Migration { path: self.folder.path(copy), why });
             }
             None => transaction.write(copy, bytes),
@@ -122,7 +122,7 @@ impl Migration<'_> {
             }
             match markdown::write(&fact, self.scope) {
                 Ok(text) => transaction.write(bucket.file(&fact.id), text),
-                Err(why) => tracing::warn!(fact = %fact.id, why, "left unreadable fact to the backup"),
+                Err(why) => tracing::warn!(fact = %fact.id, why, "kept unreadable fact in the backup only"),
             }
             taken.insert(fact.id);
         }
@@ -157,7 +157,7 @@ fn move_old_default(folder: &UserFolder, user: &UserId, now: FactTime) -> Result
     let old = FactBucket::new(folder, &old_scope);
     let scope = MemoryScope::for_user(user.clone());
     let (mut facts, _) = old.read()?;
-    // There is no backup, so a fact that could not be read in its new place stays.
+    // There is no backup, so a fact that could not be read at its new path is not moved.
     facts.retain(|fact| markdown::write(fact, &scope).is_ok());
     if facts.is_empty() {
         return Ok(());

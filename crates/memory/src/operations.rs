@@ -1,4 +1,4 @@
-//! Single requests of a user or a tool: add, change, forget, clear, export, import.
+//! Requests of a user or a tool: add, change, forget, clear, export, import.
 
 use crate::{
     bucket::FactBucket,
@@ -33,13 +33,13 @@ pub struct NewFact {
     pub category: FactCategory,
     /// Its certainty, from 0 to 1; DeerFlow's default is 0.5.
     pub confidence: f64,
-    /// Where it came from.
+    /// Its source.
     pub source: FactSource,
     /// Evidence.
     pub origin: Option<FactOrigin>,
 }
 
-/// New values of a fact. Missing ones stay unchanged.
+/// New values of a fact. Values that are `None` stay unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FactEdit {
     /// Its text.
@@ -56,8 +56,8 @@ impl MemoryStore {
     /// Stores a fact, and returns its name and the applied changes.
     ///
     /// # Errors
-    /// When it is empty, too long, already known or less valuable than all others of a full memory, and those of
-    /// [`MemoryStore::change`].
+    /// When it is empty, too long, already known, or less valuable than all facts of a full memory. Also in the cases
+    /// of [`MemoryStore::change`].
     pub fn add(
         &self,
         scope: &MemoryScope,
@@ -91,8 +91,8 @@ impl MemoryStore {
     /// Changes a fact.
     ///
     /// # Errors
-    /// When it does not exist, its new text is empty, too long or another fact's, its revision differs, and those of
-    /// [`MemoryStore::change`].
+    /// When it does not exist, its new text is empty, too long or the same as another fact's, or its revision differs.
+    /// Also in the cases of [`MemoryStore::change`].
     pub fn update(
         &self,
         scope: &MemoryScope,
@@ -125,10 +125,10 @@ impl MemoryStore {
     }
 
     /// Deletes facts permanently: their files, the facts that they replaced, every trace in records and backups, and
-    /// the sentences of summaries about them. `forgotten` in the result lists the facts to drop from a search index.
+    /// the sentences about them in summaries. `forgotten` in the result lists the facts to drop from a search index.
     ///
     /// # Errors
-    /// When none of them exists, and those of [`MemoryStore::change`].
+    /// When none exists, and in the cases of [`MemoryStore::change`].
     pub fn forget(&self, scope: &MemoryScope, ids: &[FactId], now: i64) -> Result<Committed, MemoryError> {
         let changes = Changes { forgotten: ids.to_vec(), ..Changes::default() };
         let committed = self.change(scope, now, |_| Ok(changes))?;
@@ -140,8 +140,8 @@ impl MemoryStore {
         }
     }
 
-    /// Deletes everything that all agents remember of a user: facts, superseded facts, records, backups and summaries.
-    /// The agents themselves are kept. Returns the deleted facts, each with its agent.
+    /// Deletes everything that all agents remember about a user: facts, superseded facts, records, backups and
+    /// summaries. The agents themselves are kept. Returns the deleted facts, each with its agent.
     ///
     /// # Errors
     /// Those of [`MemoryStore::change`], except for migrations, which are not needed here.
@@ -161,7 +161,7 @@ impl MemoryStore {
         remove_all(folder, user, at, |file| broken.contains(&folder.path(file))).map(drop)
     }
 
-    /// Returns everything that one agent remembers of a user as one JSON document, which [`MemoryStore::import`] reads.
+    /// Returns everything that one agent remembers about a user as a JSON document for [`MemoryStore::import`].
     ///
     /// # Errors
     /// Those of [`MemoryStore::read`].
@@ -173,7 +173,7 @@ impl MemoryStore {
     /// from it are deleted permanently. pudu's own exports can always be imported.
     ///
     /// # Errors
-    /// When it is not such a document, and those of [`MemoryStore::change`].
+    /// When it is not such a document, and in the cases of [`MemoryStore::change`].
     pub fn import(&self, scope: &MemoryScope, value: &Value, now: i64) -> Result<Committed, MemoryError> {
         let known = ["facts", "user", "history"];
         if !known.iter().any(|key| value.get(key).is_some()) {
@@ -187,7 +187,7 @@ impl MemoryStore {
         self.change(scope, now, |document| Ok(replacement(document, imported)))
     }
 
-    /// Deletes facts permanently that were neither confirmed nor changed since `before`, and the ones that were
+    /// Permanently deletes facts that have been neither confirmed nor changed since `before`, and facts that were
     /// superseded before it. Times are in milliseconds since 1970.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ impl MemoryStore {
         })
     }
 
-    /// Counts a use of facts, which `hybrid-v1` weighs.
+    /// Counts a use of facts for the eviction policy `hybrid-v1`.
     ///
     /// # Errors
     /// Those of [`MemoryStore::change`].
@@ -223,8 +223,8 @@ impl MemoryStore {
     }
 }
 
-/// Removes all files of a user's memory except for spared facts, and returns the removed facts. A broken or old
-/// manifest does not prevent this. The caller holds the lock.
+/// Removes all files of a user's memory except for spared facts, and returns the removed facts. Works even if the
+/// manifest is broken or old. The caller holds the lock.
 fn remove_all(
     folder: &UserFolder,
     user: &UserId,
@@ -257,7 +257,7 @@ fn remove_all(
     Ok(gone)
 }
 
-/// Determines the changes that turn memory into a document.
+/// Determines the changes that make memory equal to an imported document.
 fn replacement(document: &MemoryDocument, imported: ImportedDocument) -> Changes {
     let kept = |id: &FactId| imported.facts.iter().any(|fact| fact.id == *id);
     let forgotten = document.facts.iter().map(|fact| fact.id.clone()).filter(|id| !kept(id)).collect();
@@ -267,7 +267,7 @@ fn replacement(document: &MemoryDocument, imported: ImportedDocument) -> Changes
     Changes { summaries, facts, forgotten, keeps_all: true, ..Changes::default() }
 }
 
-/// Adds the fields that the API omits to an imported fact, if it says the same as the existing one.
+/// Completes an imported fact that says the same as the existing one with the fields that the API omits.
 fn merged(old: Option<&Fact>, new: Fact) -> Fact {
     match old {
         Some(old) if old.content == new.content => Fact {

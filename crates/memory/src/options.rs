@@ -26,7 +26,7 @@ impl EvictionPolicy {
 /// Limits and weights of memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryOptions {
-    /// Timeout of the lock.
+    /// Maximum time to wait for the lock.
     pub lock_timeout: Duration,
     /// Maximum number of facts of one agent for one user.
     pub max_facts: usize,
@@ -38,13 +38,13 @@ pub struct MemoryOptions {
     pub max_superseded: usize,
     /// Minimum confidence of an extracted fact.
     pub min_confidence: f64,
-    /// Rule of eviction.
+    /// Eviction policy.
     pub eviction: EvictionPolicy,
     /// Weights of confidence, freshness and use in a score.
     pub eviction_weights: [f64; 3],
-    /// Days after which the weight of a confirmation halves, and of a use.
+    /// Half-lives of confirmations and of uses, in days.
     pub eviction_half_lives: [f64; 2],
-    /// Share of the places that is reserved for corrections, and its maximum.
+    /// Share of `max_facts` that is reserved for corrections, and its maximum number of facts.
     pub reserved_corrections: (f64, usize),
     /// Maximum number of entries in the record of evictions.
     pub max_audit_entries: usize,
@@ -54,27 +54,27 @@ pub struct MemoryOptions {
     pub guaranteed_categories: Vec<String>,
     /// Budget of those categories, in tokens.
     pub guaranteed_tokens: usize,
-    /// Maximum number of facts that are injected for any question.
+    /// Maximum number of facts that are injected for every question.
     pub max_pinned: usize,
     /// Whether old facts are shown to the model for review.
     pub staleness_review: bool,
     /// Default age at which a fact is due for review, in days.
     pub staleness_days: u32,
-    /// Number of such facts that triggers a review.
+    /// Minimum number of facts due for review that triggers a review.
     pub staleness_min: usize,
     /// Maximum number of facts that one review removes.
     pub staleness_max_removals: usize,
     /// Categories that are never reviewed.
     pub staleness_protected: Vec<String>,
-    /// Longest expected validity of a new fact, as a multiple of `staleness_days`.
+    /// Maximum expected validity of a new fact, as a multiple of `staleness_days`.
     pub staleness_lifetimes: u32,
-    /// Longest expected validity after an extension, in days.
+    /// Maximum expected validity after an extension, in days.
     pub max_extension_days: u32,
     /// Whether similar facts are offered to the model for merging.
     pub consolidation: bool,
-    /// Number of facts of one category from which on they are offered.
+    /// Minimum number of facts in one category to offer them for merging.
     pub consolidation_min: usize,
-    /// Maximum number of merges by one answer.
+    /// Maximum number of merges in one answer.
     pub consolidation_max_groups: usize,
     /// Maximum number of facts merged into one.
     pub consolidation_max_sources: usize,

@@ -1,10 +1,10 @@
 //! Chooses search results for a prompt: the best facts and the best turns, half of the budget each.
 //!
-//! A hit that shares too little with the question is left out, however much room there is, and so is a turn that only
-//! asks. A question about the person needs less in common with memory than one about the world. A thread does not get
-//! the same line twice.
+//! Hits that share too little with the question are omitted even if there is room, and so are turns that state
+//! nothing. A question about the person requires a smaller share than one about the world. A thread does not get the
+//! same line twice.
 //!
-//! Deliberately absent: the search itself (the store's), pinned facts, summaries, and the place of the text in a
+//! Deliberately absent: the search itself (in the store), pinned facts, summaries, and the position of the text in a
 //! prompt.
 
 mod line;
@@ -20,14 +20,15 @@ use std::collections::{HashMap, HashSet};
 /// Number of hits to request from the store: more than fit into a budget of 2,000 tokens.
 pub const RECALL_LIMITS: RecallLimits = RecallLimits { facts: 60, turns: 60 };
 
-/// Minimum share of a question about the person in a hit, with one of its words and with more.
+/// Minimum share of the question's words in a hit, if the question is about the person: for a hit that matches one
+/// word, and for one that matches more.
 const MIN_SHARES_OF_OWN: (f64, f64) = (0.25, 0.1);
-/// The same for any other question: higher, because common words are in every memory.
+/// The same for any other question. The shares are higher because common words occur in every memory.
 const MIN_SHARES: (f64, f64) = (0.6, 0.4);
 /// Minimum score of a hit relative to the best of its kind.
 const MIN_SHARE_OF_BEST: f64 = 0.05;
 
-/// Identifies a fact or a turn that was given to a thread.
+/// Identifies a fact or a turn that was added to a thread's prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecalledId {
     /// Fact or turn.
@@ -36,14 +37,14 @@ pub struct RecalledId {
     pub doc: String,
 }
 
-/// Budget of recall, and its parameters.
+/// Token budget and other parameters of recall.
 #[derive(Clone, Copy, Debug)]
 pub struct RecallBudget<'b> {
     /// The question.
     pub question: &'b str,
     /// Total tokens of all lines, as counted by [`count_tokens`].
     pub tokens: usize,
-    /// Items that the thread was given before, and the messages that it contains anyway.
+    /// Items recalled for the thread before, and the messages that the thread already contains.
     pub given: &'b HashSet<RecalledId>,
     /// The time zone of the dates.
     pub zone: &'b TimeZone,
@@ -56,14 +57,14 @@ pub struct RecalledMemory {
     pub facts: Vec<String>,
     /// Lines of turns, likewise.
     pub turns: Vec<String>,
-    /// All items in the lines, facts first: they now count as given to the thread.
+    /// All items in the lines, facts first. They now count as recalled for the thread.
     pub ids: Vec<RecalledId>,
     /// Tokens of the lines.
     pub tokens: usize,
 }
 
-/// Chooses the recalled lines. `facts` are the current memory: a hit without a current fact is omitted, and the text is
-/// the fact's own. The same arguments give the same result.
+/// Chooses the recalled lines. `facts` is the current memory: a hit whose fact is not in it is omitted, and the line
+/// shows the current text of the fact. Deterministic.
 #[must_use]
 pub fn choose_recalled(
     hits: &RecallHits,
@@ -71,7 +72,7 @@ pub fn choose_recalled(
     budget: &RecallBudget<'_>,
 ) -> RecalledMemory {
     let is_personal = question::is_personal(budget.question);
-    // For a question about the world each line has to answer it; for one about the person, one has to.
+    // Every line must match a question about the world. For a question about the person, one matching line is enough.
     let fits = |hit: &&RecallHit| is_personal || answers(hit, is_personal);
     let facts_found = || hits.facts.iter().filter(fits);
     let turns_found = || hits.turns.iter().filter(|turn| states_something(&turn.text)).filter(fits);
@@ -86,17 +87,17 @@ pub fn choose_recalled(
     let mut left = budget.tokens;
     left -= facts.take(budget.tokens / 2);
     left -= turns.take(left);
-    // The tokens that turns left unused.
+    // Gives the tokens that turns did not use to facts.
     left -= facts.take(left);
     let ids = facts.taken.iter().chain(&turns.taken).map(|line| line.id.clone()).collect();
     RecalledMemory { facts: facts.lines(), turns: turns.lines(), ids, tokens: budget.tokens - left }
 }
 
-/// Whether a hit shows that the question is about this memory at all.
+/// Whether a hit has enough in common with the question.
 fn answers(hit: &RecallHit, is_personal: bool) -> bool {
     let (one, more) = if is_personal { MIN_SHARES_OF_OWN } else { MIN_SHARES };
     let least = match hit.matched {
-        // A single character is too little for a question about the world.
+        // A match of single characters is too little for a question about the world.
         0 if is_personal => one,
         0 => f64::INFINITY,
         1 => one,
@@ -140,7 +141,7 @@ impl RecallSide {
         Self { waiting: hits.filter_map(line).collect(), taken: Vec::new() }
     }
 
-    /// Takes the best lines that fit, and returns their tokens. A line that is too long is skipped.
+    /// Takes the best lines that fit, and returns their total tokens. A line that is too long is skipped.
     fn take(&mut self, room: usize) -> usize {
         let mut used = 0;
         for line in std::mem::take(&mut self.waiting) {

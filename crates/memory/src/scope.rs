@@ -1,4 +1,4 @@
-//! The owner of memory, a user, and its agent: facts belong to one agent of one user, summaries to the user.
+//! The user and the agent of a memory. Facts belong to one agent and one user; summaries belong to the user.
 
 use crate::error::MemoryRefusal;
 use pudu_base::UserId;
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agents_name_is_a_folder_and_counts_without_case() {
+    fn an_agents_name_is_a_valid_folder_and_ignores_case() {
         let scope = |name| MemoryScope::of_agent(UserId::local(), name);
         assert_eq!(scope("Research").unwrap(), scope("research").unwrap());
         assert_eq!(scope(DEFAULT_AGENT).unwrap(), MemoryScope::for_user(UserId::local()));

@@ -1,7 +1,7 @@
 //! Secrets in people's messages: passwords, PINs, keys, and numbers of cards and documents. They are never remembered.
 //!
-//! The caller has a separate list of the process's own secrets. Deliberately absent: a list of vendors. A long word of
-//! mixed letters and digits is a key, whatever its prefix is.
+//! Callers filter the process's own secrets separately. Deliberately absent: a list of vendors. A long word of mixed
+//! letters and digits counts as a key with any prefix.
 
 use regex::Regex;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ const MIN_KEY_CHANGES: usize = 4;
 /// Number of digits of a card.
 const CARD_DIGITS: std::ops::RangeInclusive<usize> = 13..=19;
 
-/// Words that announce a secret, and the secret after them up to the end of the sentence.
+/// Words that announce a secret, followed by the secret up to the end of the sentence.
 const NAMED: &[&str] = &[
     r"(?i)\b(?:pass ?phrases?|pass ?codes?|api[ _-]?keys?|secret keys?|access keys?|private keys?|recovery (?:codes?|phrase)|seed phrases?|security codes?|one-time codes?|otp|cvv|cvc|social security (?:number|no\.?)|ssn|backup codes?)\b(?:[^\n。！？]{0,40}?\b(?:is|are|was|=|reads)\b|\s*[:=]|)\s*[^\s][^\n。！？]*",
     r"(?i)\b(?:passwords?|passwd|pwd|pins?|pin (?:code|number)|tokens?|secrets?|log ?in|credentials?|(?:bank |iban|account |passport |id(?:entity)? card |tax |insurance )(?:number|no\.?|id)|iban)\b[^\n.!?。！？]{0,60}?(?:\b(?:is|are|was|to)\b|[:=])\s*[^\s][^\n。！？]*",
@@ -24,7 +24,7 @@ const NAMED: &[&str] = &[
 ];
 /// Mentions of such words without a secret.
 const HARMLESS: &str = r"(?i)\b(?:passwords?|tokens?|secrets?|pins?|api keys?|credentials?) (?:managers?|vaults?|hygiene|polic(?:y|ies)|rotation|resets?|limits?|usage|santas?)\b|密码(?:管理|学|策略|本|重置)";
-/// Numbers of a known format: social security, Chinese identity card, IBAN, a block of a key file.
+/// Known formats: social security numbers, Chinese identity cards, IBANs, blocks of key files.
 const SHAPED: &str = r"\b\d{3}-\d{2}-\d{4}\b|\b[1-9]\d{5}(?:19|20)\d{9}[\dXx]\b|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b|-----BEGIN [^\n]*";
 
 struct SecretRules {
@@ -45,7 +45,7 @@ static RULES: LazyLock<Option<SecretRules>> = LazyLock::new(|| {
     })
 });
 
-/// Whether a text has a secret. Without the rules every text counts as one.
+/// Whether a text contains a secret. Returns true for every text if the rules did not compile.
 #[must_use]
 pub fn has_secret(text: &str) -> bool {
     let Some(rules) = RULES.as_ref() else { return true };
@@ -93,7 +93,7 @@ fn is_card(text: &str) -> bool {
     CARD_DIGITS.contains(&digits.len()) && sum.is_multiple_of(10) && digits.iter().any(|digit| *digit != 0)
 }
 
-/// Whether a word is a key: long, with letters and digits mixed unlike in names.
+/// Whether a word is a key: long, with letters and digits mixed more than in names.
 fn is_key(word: &str) -> bool {
     let kind = |c: char| match c {
         '0'..='9' => 1,
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn secrets_are_found_and_ordinary_words_are_not() {
-        assert!(RULES.is_some(), "every pattern is one");
+        assert!(RULES.is_some(), "every pattern compiles");
         for (text, expect) in [
             ("My OpenAI key is sk-proj-9fK2mQ7vT1xY8bN3cR6wZ0aL5dH4", "My OpenAI key is [secret]"),
             ("I'm a nurse. My wifi password is BlueHorse77", "I'm a nurse. My wifi [secret]"),

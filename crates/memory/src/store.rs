@@ -1,7 +1,7 @@
-//! The memory of all users of one home: read, and changed under DeerFlow's lock.
+//! The memory of all users in one home folder, read and changed under DeerFlow's lock.
 //!
-//! Everything here is blocking file access. Only parsed facts are cached between calls, by the versions of their files, so
-//! a change by DeerFlow or by hand is visible at the next read.
+//! All functions block on file access. Only parsed facts are cached between calls, by the versions of their files, so a
+//! change by DeerFlow or by hand is visible at the next read.
 
 use crate::{
     bucket::FactBucket,
@@ -21,7 +21,7 @@ use crate::{
 use pudu_base::UserId;
 use std::path::PathBuf;
 
-/// The memory of all users of one home.
+/// The memory of all users in one home folder.
 #[derive(Clone, Debug)]
 pub struct MemoryStore {
     pub(crate) home: PathBuf,
@@ -30,13 +30,13 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Creates the store of a home, the folder that contains `users`.
+    /// Creates the store of a home folder, which contains `users`.
     #[must_use]
     pub fn new(home: PathBuf, options: MemoryOptions) -> Self {
         Self { home, options, cache: FactCache::default() }
     }
 
-    /// Sets the facts that are known already.
+    /// Sets the cache of parsed facts.
     #[must_use]
     pub fn with_cache(self, cache: FactCache) -> Self {
         Self { cache, ..self }
@@ -70,8 +70,8 @@ impl MemoryStore {
         Ok(document)
     }
 
-    /// Commits changes that were derived from a document. Other changes made since are kept; changes of the same parts
-    /// are a conflict. `now` is in milliseconds since 1970.
+    /// Commits changes that were derived from a document. Changes made by others since then are kept; changes to the
+    /// same parts are a conflict. `now` is in milliseconds since 1970.
     ///
     /// # Errors
     /// Those of [`MemoryStore::read`], a conflict, or a broken file that would be overwritten.
@@ -81,18 +81,18 @@ impl MemoryStore {
         changes: &Changes,
         now: i64,
     ) -> Result<Committed, MemoryError> {
-        // The lock is held from reading to writing, so one attempt is enough where DeerFlow rebases up to three times.
+        // The lock is held from reading to writing, so one attempt is enough. DeerFlow rebases up to three times.
         self.change(&base.scope, now, |current| {
             check_untouched(base, current, changes)?;
             Ok(changes.clone())
         })
     }
 
-    /// Makes changes derived from current memory: the lock is held from `plan` to the write. `plan` must not take long.
-    /// `now` is in milliseconds since 1970.
+    /// Applies changes that `plan` derives from current memory. `plan` runs under the lock, so it must be quick. `now`
+    /// is in milliseconds since 1970.
     ///
     /// # Errors
-    /// Those of [`MemoryStore::commit`], and those of `plan`.
+    /// In the cases of [`MemoryStore::commit`], and if `plan` fails.
     pub fn change(
         &self,
         scope: &MemoryScope,
@@ -152,7 +152,7 @@ impl MemoryStore {
         Ok(scopes)
     }
 
-    /// Reads a document, without the files of facts that are known already. The caller holds the lock.
+    /// Reads a document, except for unchanged files whose facts are cached. The caller holds the lock.
     fn document(
         &self,
         folder: &UserFolder,
@@ -178,7 +178,7 @@ impl MemoryStore {
         })
     }
 
-    /// Runs `work` on a user's folder under its lock, whatever version its files have.
+    /// Runs `work` on a user's folder under its lock, after recovery but without migration.
     pub(crate) fn locked_as_it_is<T>(
         &self,
         user: &UserId,
@@ -197,7 +197,7 @@ pub(crate) fn document(folder: &UserFolder, scope: &MemoryScope) -> Result<Memor
     with_facts(folder, scope, facts, broken)
 }
 
-/// Adds the rest of a document to its facts and broken files.
+/// Builds a document from its facts and broken files and from the manifest.
 fn with_facts(
     folder: &UserFolder,
     scope: &MemoryScope,

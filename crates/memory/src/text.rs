@@ -1,4 +1,4 @@
-//! Compares and counts texts: texts that differ only in case, width or spaces are the same.
+//! Compares and counts texts. Texts that differ only in case, width or spaces are equal.
 
 use regex::Regex;
 use std::{
@@ -7,7 +7,7 @@ use std::{
 };
 use unicode_normalization::UnicodeNormalization;
 
-/// Characters per token, as in DeerFlow's `char` counting. Two wide characters are a token.
+/// Characters per token, as in DeerFlow's `char` counting. Two wide characters count as one token.
 const CHARS_PER_TOKEN: usize = 4;
 const WIDE_PER_TOKEN: usize = 2;
 
@@ -69,14 +69,14 @@ static HASTY: LazyLock<Option<[Regex; 2]>> = LazyLock::new(|| {
     Some([Regex::new(own).ok()?, Regex::new(negated).ok()?])
 });
 
-/// Returns a text with straight quotation marks and apostrophes, adding those that hasty typing omits.
+/// Returns a text with straight quotation marks and apostrophes, and adds apostrophes omitted in hasty typing.
 pub(crate) fn straight_quotes(text: &str) -> String {
     let text = text.replace(['\u{2018}', '\u{2019}'], "'").replace(['\u{201c}', '\u{201d}'], "\"");
     let Some([own, negated]) = HASTY.as_ref() else { return text };
     negated.replace_all(&own.replace_all(&text, "$1$2'$3"), "${1}n't").into_owned()
 }
 
-/// Traditional characters in the words of the statement rules; their simplified forms are below in the same order.
+/// Traditional characters in the words of the statement rules, in the order of [`SIMPLIFIED`].
 const TRADITIONAL: &str = "萬與業東丟兩個臨爲為麼習書買亂產親僅從們優會傳餘兒關養內寫馮決況準湊幾劃劉剛別劇動區醫單賣盧卻厭雙發變臺葉後嗎聽吳員團聲\
     備復頭婦媽嬰孫學實對導將堯嶽師帶幫幹應開棄張當錄憶懷總惡慣願戲戶護報換據攢敵數斷無時暫機條來楊極構標樣檔夢檢樓歡畢湯沒測\
     潤點煙煩愛爺猶獨貓現畫療確離稱類糾級線組紹經結給絕統續綠編網羅職蘇薦蕭蔣慮虛補裝覺計訂認討讓記講許論設識訴診譯試話該語誤\
@@ -92,8 +92,8 @@ const SIMPLIFIED: &str = "万与业东丢两个临为为么习书买乱产亲仅
 static SIMPLER: LazyLock<HashMap<char, char>> =
     LazyLock::new(|| TRADITIONAL.chars().zip(SIMPLIFIED.chars()).collect());
 
-/// Returns a text in simplified characters, as far as the rules need them. Each has the same number of bytes as the
-/// original, so positions in both texts are the same.
+/// Replaces the traditional characters in the rules' words with simplified ones. Each has the same number of bytes as
+/// the original, so positions in both texts are the same.
 pub(crate) fn simplified(text: &str) -> String {
     text.chars().map(|c| SIMPLER.get(&c).copied().unwrap_or(c)).collect()
 }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_end_where_they_do() {
+    fn sentences_are_split_at_their_ends() {
         for (text, expect) in [
             ("", &[][..]),
             ("One", &["One"]),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_say_the_same_are_equal() {
+    fn equivalent_texts_are_equal() {
         for (one, other) in
             [("Likes  tea.", "likes tea"), ("ＡＢＣ", "abc"), (" 喜欢茶。", "喜欢茶"), ("a\nb", "A b!")]
         {

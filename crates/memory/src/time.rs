@@ -1,4 +1,4 @@
-//! Times as DeerFlow writes them: ISO 8601 with a `Z`.
+//! Times in DeerFlow's format: ISO 8601 with a `Z`.
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
@@ -25,7 +25,7 @@ impl FactTime {
         self.0.div_euclid(1_000)
     }
 
-    /// Parses ISO 8601. A time without a zone is UTC, and a date alone is its midnight.
+    /// Parses ISO 8601. A time without a zone is in UTC, and a date without a time is midnight.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -35,7 +35,7 @@ impl FactTime {
         Some(Self(time.as_microsecond()))
     }
 
-    /// Returns its date; `None` if it was never set.
+    /// Returns its date, or `None` if it was never set.
     #[must_use]
     pub fn date(self) -> Option<String> {
         (self.0 != 0).then(|| self.to_string().chars().take(DATE_CHARS).collect())
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_write_a_time_is_read_and_one_is_written() {
+    fn every_time_format_is_read_and_one_is_written() {
         for (text, expect) in [
             ("2026-07-19T00:00:00Z", "2026-07-19T00:00:00Z"),
             ("2026-07-19T00:00:00.123456Z", "2026-07-19T00:00:00.123456Z"),

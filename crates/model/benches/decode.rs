@@ -16,7 +16,7 @@ const STREAM_BYTES: usize = 8 * 1024 * 1024;
 const READ_BYTES: usize = 4 * 1024;
 /// Duration of each measurement.
 const MEASURING: Duration = Duration::from_millis(1_200);
-/// One event in this number is a piece of a call's arguments; the others are text.
+/// One in this many events is a piece of a call's arguments; the others are text.
 const CALL_SHARE: usize = 8;
 
 /// The events of one wire.
@@ -50,7 +50,7 @@ fn main() {
     }
 }
 
-/// Frames an event for its wire: lines of JSON, or server-sent events.
+/// Frames an event for its wire, as a line of JSON or a server-sent event.
 fn framed(wire: WireKind, event: &str) -> String {
     match wire {
         WireKind::Ollama => format!("{event}\n"),
@@ -59,7 +59,7 @@ fn framed(wire: WireKind, event: &str) -> String {
 }
 
 impl Sample {
-    /// Writes events up to this size.
+    /// Returns the sample's events, repeated until they have about this size.
     fn events(&self, bytes: usize) -> Vec<String> {
         let mut events: Vec<String> = self.first.iter().map(Value::to_string).collect();
         let (words, arguments) = (self.words.to_string(), self.arguments.to_string());
@@ -86,7 +86,7 @@ fn decode(settings: &ModelSettings, stream: &[u8]) -> usize {
     pieces + deltas.len()
 }
 
-/// Returns the best speed of several runs, in MB/s.
+/// Returns the best throughput of several runs, in MB/s.
 fn speed(bytes: usize, mut work: impl FnMut() -> usize) -> f64 {
     let begin = Instant::now();
     let mut best = Duration::MAX;

@@ -1,4 +1,4 @@
-//! Formats of call IDs that providers accept. A thread may contain IDs of another provider.
+//! Formats of call IDs that providers accept. A thread may contain another provider's IDs.
 
 use sha2::{Digest, Sha256};
 use std::{borrow::Cow, fmt::Write};
@@ -39,11 +39,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn row_41_an_id_of_another_provider_gets_the_form_that_this_one_takes() {
+    fn row_41_another_providers_id_is_converted_to_an_accepted_format() {
         for id in ["toolu_01A", "call_abc", "chatcmpl-tool-0123456789abcdef0123456789abcdef", "", "é"] {
             let nine = CallIdForm::Nine.form(id);
             assert!(nine.len() == 9 && nine.chars().all(|c| c.is_ascii_alphanumeric()), "{id:?}: {nine}");
-            assert_eq!(nine, CallIdForm::Nine.form(id), "call and result still belong together");
+            assert_eq!(nine, CallIdForm::Nine.form(id), "call and result still match");
         }
         assert_eq!(CallIdForm::Nine.form("D681PevKs"), "D681PevKs");
         assert_eq!(CallIdForm::Plain.form("toolu_01A"), "toolu_01A");

@@ -11,18 +11,18 @@ const MAX_PARALLEL_CALLS: usize = 128;
 /// Maximum size of the arguments of all calls, in bytes.
 const MAX_ARGUMENT_BYTES: usize = 16 * 1024 * 1024;
 
-/// A piece of a call.
+/// A piece of a call, as it arrives.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallPiece {
     /// Index of the call, if the wire reports it.
     pub(crate) index: Option<u64>,
-    /// Its id; empty if it is not in this piece.
+    /// The call's ID; empty if this piece does not contain it.
     pub(crate) id: String,
-    /// The tool's name; empty if it is not in this piece.
+    /// The tool's name; empty if this piece does not contain it.
     pub(crate) name: String,
-    /// More text of the arguments.
+    /// The next part of the arguments' text.
     pub(crate) arguments: String,
-    /// Whether the end of the call is still missing, on a wire that reports it for each call.
+    /// Whether the call has not ended yet, on a wire that reports the end of each call.
     pub(crate) is_open: bool,
 }
 
@@ -58,19 +58,19 @@ impl PartialCalls {
         Ok(())
     }
 
-    /// Finds the call that a piece belongs to; `None` if it begins another call.
+    /// Finds the call that a piece belongs to; `None` if the piece begins a new call.
     fn place(&self, piece: &CallPiece) -> Option<usize> {
         let same_id = |call: &CallPiece| !piece.id.is_empty() && call.id == piece.id;
         let at = match piece.index {
             Some(_) => self.calls.iter().rposition(|call| call.index == piece.index),
-            // Servers without indexes send each call complete, or its pieces consecutively.
+            // Servers that send no indexes send each call complete, or its pieces consecutively.
             None => self.calls.iter().rposition(same_id).or(self.calls.len().checked_sub(1)),
         }?;
         let call = self.calls.get(at)?;
         (!call.is_followed_by(piece)).then_some(at)
     }
 
-    /// Replaces the arguments of a call whose end event repeats them all.
+    /// Replaces the arguments of a call when its end event repeats them in full.
     ///
     /// # Errors
     /// When the arguments are too large.
@@ -84,9 +84,9 @@ impl PartialCalls {
     /// Sets the ID and name of a call that began without them.
     pub(crate) fn complete(&mut self, at: usize, id: &str, name: &str) {
         let Some(call) = self.calls.get_mut(at) else { return };
-        for (known, told) in [(&mut call.id, id), (&mut call.name, name)] {
+        for (known, new) in [(&mut call.id, id), (&mut call.name, name)] {
             if known.is_empty() {
-                told.clone_into(known);
+                new.clone_into(known);
             }
         }
     }
@@ -115,18 +115,18 @@ impl PartialCalls {
 }
 
 impl CallPiece {
-    /// Returns whether a piece with the same index begins another call: some gateways give all calls one index and
-    /// distinguish them by ID. Others repeat name and ID in each piece, or send a new ID in each.
+    /// Returns whether a piece with the same index begins another call. Some gateways give all calls the same index and
+    /// distinguish them by ID; others repeat the name and ID in each piece, or send a new ID with each piece.
     fn is_followed_by(&self, piece: &Self) -> bool {
         let named = !piece.name.is_empty();
         let other_id = !piece.id.is_empty() && !self.id.is_empty() && piece.id != self.id;
         let no_id = piece.index.is_none() && piece.id.is_empty();
         // The first piece often has no arguments yet: a piece with the same name then continues the call.
-        let goes_on = self.arguments.trim().is_empty() && piece.name == self.name;
-        named && (other_id || no_id) && self.seems_whole() && !goes_on
+        let continues = self.arguments.trim().is_empty() && piece.name == self.name;
+        named && (other_id || no_id) && self.seems_whole() && !continues
     }
 
-    /// Returns whether the arguments so far may be complete.
+    /// Returns whether the arguments received so far may be complete.
     fn seems_whole(&self) -> bool {
         arguments(&self.arguments).is_some()
     }
@@ -154,12 +154,12 @@ impl CallPiece {
     }
 }
 
-/// Parses arguments; `None` if they are not a JSON object. A call without arguments has an empty text or `null`. Some
-/// models encode the whole object as a string.
+/// Parses arguments; `None` if they are not a JSON object. Empty text and `null` mean no arguments. Some models
+/// encode the whole object as a string.
 fn arguments(text: &str) -> Option<Value> {
     match text.trim() {
         "" | "null" => Some(Value::Object(Map::new())),
-        // Avoids parsing an incomplete text again for each piece.
+        // Avoids parsing incomplete text again for each piece.
         text if !text.ends_with(['}', '"']) => None,
         text => match json::parse(text.as_bytes()).ok()? {
             Value::String(inner) => json::parse(inner.as_bytes()).ok().filter(Value::is_object),
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_that_replace_others_are_bounded_like_those_that_come_in_pieces() {
+    fn replaced_arguments_have_the_same_size_limit_as_streamed_ones() {
         let mut calls = PartialCalls::default();
         let large = || "x".repeat(MAX_ARGUMENT_BYTES / 2);
         for index in 0..2 {

@@ -1,4 +1,4 @@
-//! The chat completions wire of OpenAI, which most other providers adopted.
+//! OpenAI's chat completions wire, which most other providers have adopted.
 
 mod decode;
 mod encode;

@@ -1,4 +1,4 @@
-//! Finish reasons of the providers of all wires: no word has two meanings.
+//! Finish reasons of all providers on all wires. No reason has two meanings.
 
 use crate::wire::garbled;
 use pudu_base::{Finish, ModelError};
@@ -22,16 +22,16 @@ pub(crate) fn finish(reason: &str) -> Result<Option<Finish>, ModelError> {
             return Err(ModelError::TooLong(format!("the reply ended with {word}")));
         }
         _ if BREAKS.contains(&word.as_str()) => {
-            return Err(ModelError::Cut(format!("the provider broke off with {word}")));
+            return Err(ModelError::Cut(format!("the provider stopped with {word}")));
         }
-        // The thread itself causes it, and stays unchanged.
+        // The cause is in the thread, so a retry would fail as well.
         "missing_thought_signature" => {
             return Err(ModelError::Rejected(format!("the reply ended with {word}")));
         }
         "malformed_function_call" | "unexpected_tool_call" | "malformed_response" | "too_many_tool_calls" => {
             return Err(garbled(format!("the reply ended with {word}")));
         }
-        // An unknown reason may be a truncation: users are informed that there may be more.
+        // An unknown reason may indicate a truncated reply, so users are informed that it may be incomplete.
         _ => Finish::Length,
     };
     Ok(Some(finish))
@@ -69,9 +69,9 @@ const BREAKS: [&str; 8] = [
 mod tests {
     use super::*;
 
-    /// Rows 18 and 19 of the table of quirks.
+    /// Rows 18 and 19 of the quirks table.
     #[test]
-    fn row_18_and_19_each_finish_reason_means_what_its_provider_means() {
+    fn row_18_and_19_finish_reasons_have_their_providers_meaning() {
         let ok = |reason: &str| finish(reason).unwrap();
         for reason in ["stop", "STOP", "end_turn", "eos", "tool_calls", "function_call"] {
             assert_eq!(ok(reason), Some(Finish::Complete), "{reason}");

@@ -1,5 +1,5 @@
-//! Frames of a reply: server-sent events, or consecutive JSON documents. The first byte decides, not the header,
-//! because servers confuse them.
+//! Frames of a reply: server-sent events, or consecutive JSON documents. The first byte determines the framing, because
+//! some servers send the wrong content type.
 
 use crate::{
     ModelSettings,
@@ -15,14 +15,14 @@ use pudu_net::{
 };
 use serde::de::IgnoredAny;
 
-/// Maximum size of one event or JSON document, in bytes: all images of a reply in base64, plus the size of a reply
-/// without images.
+/// Maximum size of one event or JSON document, in bytes: all images of a reply in base64, plus 8 MiB for everything
+/// else.
 const MAX_DOCUMENT_BYTES: usize = MAX_IMAGE_BYTES / 3 * 4 + 8 * 1024 * 1024;
 
-/// Decodes the bytes of one reply without I/O, in chunks of any size.
+/// Decodes the bytes of one reply, given in chunks of any size, without I/O.
 pub struct ReplyDecoder {
     framing: Framing,
-    /// Joins characters that the server split between two events.
+    /// Joins surrogate pairs that the server split between two events.
     pairs: PairJoiner<String>,
     events: Box<dyn EventDecoder>,
     /// Whether text or calls have arrived.
@@ -30,7 +30,7 @@ pub struct ReplyDecoder {
 }
 
 enum Framing {
-    /// Nothing but white space has arrived.
+    /// Nothing but whitespace has arrived.
     Unknown,
     Sse(SseDecoder),
     Json(Splitter),
@@ -43,7 +43,7 @@ impl ReplyDecoder {
         Self::with_habit(settings, &ThinkHabit::default())
     }
 
-    /// Creates a decoder for a reply of this model, with the habit of its earlier replies.
+    /// Creates a decoder for a reply of this model, with the thinking habit of its earlier replies.
     pub(crate) fn with_habit(settings: &ModelSettings, habit: &ThinkHabit) -> Self {
         Self::new(wire_of(settings.wire).decoder(settings, habit))
     }
@@ -52,17 +52,17 @@ impl ReplyDecoder {
         Self { framing: Framing::Unknown, pairs: PairJoiner::default(), events, has_content: false }
     }
 
-    /// Adds bytes and appends the completed deltas. After an error `out` ends with the usage reported so far.
+    /// Adds bytes and appends the completed deltas to `out`. After an error, `out` ends with the usage reported so far.
     ///
     /// # Errors
-    /// When the reply violates its protocol, or contains an error of the provider.
+    /// When the reply violates its protocol, or reports a provider error.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ModelError> {
         let before = out.len();
         let read = self.read(bytes, out);
         self.judge(read, before, out)
     }
 
-    /// Ends the reply. After an error `out` ends with the usage reported so far.
+    /// Ends the reply. After an error, `out` ends with the usage reported so far.
     ///
     /// # Errors
     /// When the reply is incomplete.
@@ -72,7 +72,7 @@ impl ReplyDecoder {
         self.judge(ended, before, out)
     }
 
-    /// Adds the usage to a failed reply, and fails a reply that has nothing but skipped media.
+    /// Adds the usage to a failed reply, and fails a reply that contains only skipped media.
     fn judge(
         &mut self,
         read: Result<(), ModelError>,
@@ -90,7 +90,7 @@ impl ReplyDecoder {
         let media = self.events.media();
         let is_over = media > 0 && matches!(out.last(), Some(Delta::Finish(_)));
         if is_over {
-            tracing::warn!(media, "left out media that a model made");
+            tracing::warn!(media, "left out media that the model generated");
         }
         if is_over && !self.has_content {
             out.pop();
@@ -101,7 +101,7 @@ impl ReplyDecoder {
 
     fn read(&mut self, mut bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if matches!(self.framing, Framing::Unknown) {
-            // White space before the first character is skipped, however the bytes are split.
+            // Leading whitespace is skipped, however the bytes are split.
             bytes = bytes.trim_ascii_start();
             self.framing = match bytes.first() {
                 None => return Ok(()),
@@ -141,7 +141,7 @@ impl ReplyDecoder {
     fn read_end(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if let Framing::Sse(sse) = &mut self.framing {
             let last = sse.end();
-            // The document may be an error that explains why the reply is incomplete.
+            // Checked before the last event, which may be an error that explains why the reply is incomplete.
             let is_cut = sse.is_in_document();
             // Some servers omit the blank line after the last event. A truncated event is dropped.
             for event in last.iter().filter(|event| is_whole(event)) {
@@ -157,7 +157,7 @@ impl ReplyDecoder {
     }
 }
 
-/// Returns whether an event without a blank line after it is complete.
+/// Returns whether an event is complete although no blank line follows it.
 fn is_whole(event: &SseEvent) -> bool {
     let data = event.data.trim();
     data == "[DONE]" || (data.starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(data).is_ok())
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn row_14_the_first_byte_tells_documents_from_events_however_they_are_cut() {
+    fn row_14_the_first_byte_distinguishes_documents_from_events_for_any_chunking() {
         for (text, expect) in [
             ("\r\n\ndata: {}\n\nevent: a\ndata: 1\n\n", vec!["|{}", "a|1"]),
             (" \n data: {}\n\n", vec!["|{}"]),
@@ -214,17 +214,17 @@ mod tests {
     }
 
     #[test]
-    fn a_document_without_end_is_refused() {
+    fn an_endless_document_is_refused() {
         let mut decoder = ReplyDecoder::new(Box::new(EventNotes));
         let mut out = Vec::new();
         decoder.push(b"{\"a\": \"", &mut out).unwrap();
         let error = decoder.push(&vec![b'x'; MAX_DOCUMENT_BYTES], &mut out).unwrap_err();
         assert!(matches!(error, ModelError::Garbled(_)), "{error}");
-        assert_eq!(out, [Delta::Usage(Usage::plain(1, 0))], "what it cost is known");
+        assert_eq!(out, [Delta::Usage(Usage::plain(1, 0))], "its usage is known");
     }
 
     #[test]
-    fn an_event_may_have_all_images_of_a_reply() {
+    fn one_event_may_contain_all_images_of_a_reply() {
         let mut decoder = ReplyDecoder::new(Box::new(EventNotes));
         let mut out = Vec::new();
         decoder.push(b"data: ", &mut out).unwrap();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_event_counts_without_its_blank_line_unless_it_was_cut() {
+    fn the_last_event_needs_no_blank_line_unless_it_is_truncated() {
         let read = |stream: &str| {
             let mut decoder = ReplyDecoder::new(Box::new(EventNotes));
             let mut out = Vec::new();
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(read("data: {\"a\":1}\n\ndata: {\"b\":"), whole[..1]);
     }
 
-    /// Returns a stream of each wire with these words, thoughts and arguments, given as JSON text inside of quotes.
+    /// Returns a stream for each wire with these words, thoughts and arguments, given as the contents of JSON strings.
     fn each_wire(words: &[&str], thoughts: &[&str], arguments: &[&str]) -> Vec<(WireKind, String)> {
         let chat = |delta: String| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n");
         let call = |piece: &&str| {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn half_pairs_are_joined_or_replaced_on_every_wire_in_words_thoughts_and_arguments() {
+    fn split_surrogate_pairs_are_joined_or_replaced_on_every_wire() {
         for (pieces, expect) in [
             (&[r"Good morning \ud83d", r"\ude00 everybody"][..], "Good morning 😀 everybody"),
             (&[r"Good \ud83d\ude00 morning"], "Good 😀 morning"),
@@ -341,7 +341,7 @@ mod tests {
             (&[r"a", r"\ude00b"], "a\u{fffd}b"),
             (&[r"a\u0000b", "c\u{0}d"], "a\u{fffd}bc\u{fffd}d"),
         ] {
-            // The escape may be written by the provider or, within the arguments, by the model.
+            // The escape may come from the provider or, within the arguments, from the model.
             let quoted = |escape: &str| {
                 let inner: Vec<String> = pieces.iter().map(|text| text.replace('\\', escape)).collect();
                 let last = inner.len() - 1;
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_joined_pair_keeps_the_place_of_signed_thoughts() {
+    fn a_joined_pair_keeps_the_position_of_signed_thoughts() {
         let stream = &each_wire(&[r"Hi \ud83d", r"\ude00!"], &[r"Hm \ud83d", r"\ude00"], &["{}"])[1].1;
         let settings = ModelSettings::plain("m", WireKind::Messages);
         let reply = crate::testing::read_open(&settings, stream.as_bytes()).unwrap();

@@ -1,4 +1,5 @@
-//! Checks of properties that hold for any input, for fuzzers, which see only public items, and for tests.
+//! Checks of properties that hold for any input. They are public because fuzzers cannot access private items; tests use
+//! them too.
 
 use crate::{CacheRules, Dialect, ModelSettings, ReplyDecoder, ThinkingRules, WireKind};
 use pudu_base::{Delta, ModelError};
@@ -9,8 +10,8 @@ use std::time::Duration;
 /// A decoded reply: text, thoughts, other deltas, and the error that ended it.
 type Understood = (String, String, Vec<Delta>, Option<ModelError>);
 
-/// Decodes any bytes as a reply of the wire that the first byte selects: no panic, and the result does not depend on
-/// the chunks.
+/// Decodes arbitrary bytes as a reply of the wire that the first byte selects. Checks that nothing panics and that the
+/// result does not depend on the chunking.
 pub fn reply(bytes: &[u8]) {
     let Some((first, stream)) = bytes.split_first() else { return };
     let wires = [WireKind::Chat, WireKind::Messages, WireKind::Gemini, WireKind::Responses, WireKind::Ollama];
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_corpus_of_the_fuzzer_and_its_mutants_are_read() {
+    fn the_fuzzing_corpus_and_its_mutants_are_decoded() {
         assert!(pudu_net::fuzzing::check_corpus("replies", reply).unwrap() >= 10);
     }
 }

@@ -15,7 +15,7 @@ use pudu_net::reqwest::header::HeaderName;
 pub(crate) struct GeminiWire;
 
 impl Wire for GeminiWire {
-    /// The base URL may include the version: Google's own clients omit it.
+    /// The base URL may or may not include the version, which Google's own clients omit.
     fn path(&self, settings: &ModelSettings) -> String {
         let model = settings.model.strip_prefix("models/").unwrap_or(&settings.model);
         format!("{}/models/{model}:streamGenerateContent?alt=sse", version(settings))
@@ -57,7 +57,7 @@ mod tests {
     use pudu_net::reqwest::Url;
 
     #[test]
-    fn the_path_is_right_whether_the_base_url_has_the_version_or_not() {
+    fn the_path_is_correct_with_and_without_a_version_in_the_base_url() {
         for (base, model, expect) in [
             ("https://generativelanguage.googleapis.com", "gemini-x", "/v1beta/models/gemini-x"),
             ("https://generativelanguage.googleapis.com/v1beta/", "gemini-x", "/models/gemini-x"),

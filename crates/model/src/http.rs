@@ -1,4 +1,4 @@
-//! A model over HTTP, with any wire.
+//! A model over HTTP, on any wire.
 
 use crate::{
     ModelSettings, frames::ReplyDecoder, legal::make_legal, refusal, think::ThinkHabits, wires::wire_of,
@@ -16,7 +16,8 @@ use secrecy::ExposeSecret;
 use std::{borrow::Cow, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// Maximum number of calls that a provider makes for one request, for its own tools, each with the whole context.
+/// Maximum number of model calls that a provider can bill for one request if it runs its own tools. Each call has the
+/// whole context.
 const MAX_PROVIDER_CALLS: u64 = 8;
 
 /// A model served over HTTP.
@@ -80,17 +81,17 @@ impl Model for HttpModel {
     }
 }
 
-/// Limits a usage to the tokens that the request can have used.
+/// Limits a reported usage to the number of tokens that the request can have used.
 fn with_credible_usage(delta: Delta, most: u64) -> Delta {
     let Delta::Usage(usage) = delta else { return delta };
     let credible = usage.at_most(most);
     if credible != usage {
-        tracing::warn!(?usage, most, "limited a usage that the request cannot have had");
+        tracing::warn!(?usage, most, "limited an implausible usage");
     }
     Delta::Usage(credible)
 }
 
-/// Sends the request. Returns the response after a successful status, and the size of the request in bytes.
+/// Sends the request. Returns the response if its status is a success, and the size of the request in bytes.
 async fn begin(
     settings: &ModelSettings,
     http: &reqwest::Client,
@@ -101,7 +102,7 @@ async fn begin(
         ModelError::Rejected(format!("the request cannot be written: {error}"))
     };
     let mut body = wire.body(settings, request).map_err(|error| unwritten(&error))?;
-    // Providers refuse NUL, which texts of older threads may contain.
+    // Providers refuse NUL, which older threads may contain.
     if let Cow::Owned(repaired) = json::repair(&body) {
         body = repaired.into_bytes();
     }
@@ -115,7 +116,7 @@ async fn begin(
         return Err(refusal::read(response).await);
     }
     match kind(&response).starts_with("text/html") {
-        true => Err(ModelError::NoApi("a web page answers".to_owned())),
+        true => Err(ModelError::NoApi("a web page responded".to_owned())),
         false => Ok((response, sent)),
     }
 }
@@ -130,7 +131,7 @@ fn call(
     Ok(http.request(method, url(&settings.base_url, path)).headers(headers(settings)?))
 }
 
-/// Returns each header once: the operator's headers replace ours.
+/// Returns the headers, each once. The operator's headers replace ours.
 fn headers(settings: &ModelSettings) -> Result<HeaderMap, ModelError> {
     let mut headers = wire_of(settings.wire).headers();
     headers.extend(key(settings)?);
@@ -154,7 +155,7 @@ impl ModelSettings {
         call(self, http, Method::GET, &wire_of(self.wire).list_path(self))
     }
 
-    /// Creates an empty request, which every provider refuses and none charges for.
+    /// Creates an empty request, which every provider refuses without charging for it.
     ///
     /// # Errors
     /// When the key is not a valid header value.
@@ -164,7 +165,7 @@ impl ModelSettings {
     }
 }
 
-/// Appends a wire's path to a base URL and keeps its query, such as Azure's version.
+/// Appends a wire's path to a base URL, and keeps the URL's query, such as Azure's API version.
 fn url(base: &Url, path: &str) -> Url {
     let mut url = base.clone();
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -175,15 +176,16 @@ fn url(base: &Url, path: &str) -> Url {
     url
 }
 
-/// Returns the header with the key.
+/// Returns the header with the API key.
 fn key(settings: &ModelSettings) -> Result<Option<(HeaderName, HeaderValue)>, ModelError> {
     let Some(key) = &settings.api_key else { return Ok(None) };
     let (name, before) = match settings.dialect.key_header {
         Some((name, before)) => (HeaderName::from_static(name), before),
         None => wire_of(settings.wire).key_header(),
     };
-    let mut value = HeaderValue::from_str(&format!("{before}{}", key.expose_secret()))
-        .map_err(|_| ModelError::Auth("the key has signs that no header can carry".to_owned()))?;
+    let mut value = HeaderValue::from_str(&format!("{before}{}", key.expose_secret())).map_err(|_| {
+        ModelError::Auth("the key has characters that are not allowed in a header".to_owned())
+    })?;
     value.set_sensitive(true);
     Ok(Some((name, value)))
 }
@@ -201,7 +203,7 @@ struct ReplyReader {
     over: bool,
 }
 
-/// Converts a response's bytes to deltas. Dropping the stream closes the connection.
+/// Converts the bytes of a response to deltas. Dropping the stream closes the connection.
 fn deltas(response: reqwest::Response, decoder: ReplyDecoder, gap: Duration, until: Instant) -> ModelStream {
     let bytes = response.bytes_stream().boxed();
     let reading = ReplyReader { bytes, decoder, gap, until, over: false };
@@ -213,14 +215,14 @@ fn deltas(response: reqwest::Response, decoder: ReplyDecoder, gap: Duration, unt
     .boxed()
 }
 
-/// Waits until bytes complete a delta; `None` at the end.
+/// Waits until at least one delta is complete; `None` at the end.
 async fn next_batch(reading: &mut ReplyReader) -> Option<Vec<Result<Delta, ModelError>>> {
     while !reading.over {
         let mut out = Vec::new();
         let patience = reading.gap.min(reading.until.saturating_duration_since(Instant::now()));
         let step = match tokio::time::timeout(patience, reading.bytes.next()).await {
             Err(_) if patience < reading.gap => {
-                Err(ModelError::Unreachable("the whole answer took too long".to_owned()))
+                Err(ModelError::Unreachable("the complete answer took too long".to_owned()))
             }
             Err(_) => Err(silent(patience)),
             Ok(Some(Err(error))) => Err(failed(&error)),
@@ -243,7 +245,7 @@ async fn next_batch(reading: &mut ReplyReader) -> Option<Vec<Result<Delta, Model
 }
 
 fn silent(gap: Duration) -> ModelError {
-    ModelError::Unreachable(format!("nothing came for {} s", gap.as_secs()))
+    ModelError::Unreachable(format!("no data for {} s", gap.as_secs()))
 }
 
 fn failed(error: &reqwest::Error) -> ModelError {
@@ -260,7 +262,7 @@ mod tests {
     use crate::WireKind;
 
     #[test]
-    fn each_header_is_sent_once_and_the_operators_counts_more() {
+    fn each_header_is_sent_once_and_the_operators_takes_precedence() {
         let own =
             [("Anthropic-Version", "2024-01-01"), ("x-api-key", "theirs"), ("content-type", "text/plain")];
         let settings = ModelSettings {
@@ -280,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_usage_that_the_request_cannot_have_had_is_limited() {
+    fn an_implausible_usage_is_limited() {
         let usage = |input, output| Delta::Usage(pudu_base::Usage::plain(input, output));
         assert_eq!(with_credible_usage(usage(900, 100), 1_000), usage(900, 100));
         assert_eq!(with_credible_usage(usage(u64::MAX, 1_000_000_000), 1_000), usage(1_000, 1_000));
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_added_and_each_query_stays() {
+    fn a_path_is_appended_and_both_queries_are_kept() {
         for (base, path, expect) in [
             ("https://a.b/v1", "/chat/completions", "https://a.b/v1/chat/completions"),
             ("https://a.b/v1/", "/messages", "https://a.b/v1/messages"),
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_of_the_operator_stands_in_the_place_of_ours() {
+    fn the_operators_header_replaces_ours() {
         let mut settings = ModelSettings::plain("m", WireKind::Messages);
         settings.headers = vec![("Anthropic-Version".to_owned(), "2030-01-01".into())];
         settings.api_key = Some("sk-1".into());

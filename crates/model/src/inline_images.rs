@@ -1,12 +1,12 @@
-//! Extracts images that gateways write into the text of an answer, as `![…](data:image/png;base64,…)`. All other text
-//! is kept, including such images in code.
+//! Extracts images that gateways write into the text of a reply, as `![…](data:image/png;base64,…)`. All other text is
+//! kept, including such images within code.
 
 use crate::media::{MAX_IMAGE_BYTES, ReplyMedia};
 use pudu_base::Delta;
 
-/// Beginning of an image in Markdown, the separator before the URL, and the beginning of a data URL.
+/// The beginning of a Markdown image, the separator before its URL, and the beginning of a data URL.
 const MARKS: [&str; 3] = ["![", "](", "data:image/"];
-/// Maximum length of an image's alternative text, in bytes. Longer text is not an image.
+/// Maximum length of an image's alternative text, in bytes. Anything with a longer one is not an image.
 const MAX_ALT_BYTES: usize = 300;
 /// Maximum length of an image's URL, in bytes.
 const MAX_ADDRESS_BYTES: usize = MAX_IMAGE_BYTES / 3 * 4 + 100;
@@ -18,11 +18,11 @@ const MIN_FENCE_MARKS: usize = 3;
 pub(crate) struct InlineImages {
     /// Text that may be part of an image.
     held: String,
-    /// Position in `held` of an image's URL.
+    /// Position of an image's URL in `held`.
     address: Option<usize>,
-    /// Length of the part of `held` that was searched for the end of the URL, in bytes.
+    /// Length of the part of `held` that has been searched for the end of the URL, in bytes.
     searched: usize,
-    /// Whether an image is too large: the rest of its URL is dropped.
+    /// Whether the current image is too large, so that the remainder of its URL is dropped.
     is_too_large: bool,
     code: CodeMarks,
 }
@@ -65,7 +65,7 @@ impl InlineImages {
             return true;
         }
         let Some(at) = found else { return false };
-        // An image begins at the later of two beginnings.
+        // If there are two beginnings, the image starts at the later one.
         if let Some(later @ 1..) = alt.rfind(begin) {
             self.emit(later, out);
             return true;
@@ -83,7 +83,7 @@ impl InlineImages {
         true
     }
 
-    /// Returns the position of the next image, or of a trailing exclamation mark, outside of code.
+    /// Returns the position of the next possible image, or of a trailing exclamation mark, outside of code.
     fn find_beginning(&self) -> Option<usize> {
         let mut code = self.code;
         for (at, c) in self.held.char_indices() {
@@ -150,15 +150,15 @@ impl InlineImages {
     }
 }
 
-/// Tracks whether the text so far ends inside of code: between backticks, or in a fenced block.
+/// Tracks whether the text so far ends within code, either between backticks or in a fenced block.
 #[derive(Clone, Copy, Debug)]
 struct CodeMarks {
     open: Option<OpenCode>,
-    /// The fence character that the text ends with, and its count.
+    /// The fence character that the text ends with, and the number of its repetitions.
     run: Option<(char, usize)>,
-    /// Whether the line has only spaces before the run.
+    /// Whether only whitespace precedes the run on its line.
     is_line_start: bool,
-    /// Whether the line may be the end of a fenced block.
+    /// Whether the line may close a fenced block.
     closes: bool,
 }
 
@@ -167,7 +167,7 @@ struct CodeMarks {
 struct OpenCode {
     mark: char,
     marks: usize,
-    /// Whether it begins a fenced block unless the same characters occur again in its line.
+    /// Whether the mark begins a fenced block, unless the same characters occur again on its line.
     may_fence: bool,
     is_block: bool,
 }
@@ -196,7 +196,7 @@ impl CodeMarks {
         }
     }
 
-    /// Returns whether an ordinary character would be in code here.
+    /// Returns whether the next ordinary character would be in code.
     fn is_code(mut self) -> bool {
         self.end_run();
         self.open.is_some()
@@ -219,7 +219,7 @@ impl CodeMarks {
         }
     }
 
-    /// Ends a line. Inline code ends with it: a lone backtick hides no later image.
+    /// Ends a line. Inline code ends with it, so a lone backtick does not hide later images.
     fn end_line(&mut self) {
         self.open = match self.open {
             Some(open) if open.is_block => (!self.closes).then_some(open),
@@ -235,7 +235,7 @@ mod tests {
 
     const PNG: &str = "data:image/png;base64,iVBORw0KGgo=";
 
-    /// Checks a text as a whole and split at every byte.
+    /// Checks the result for a text as a whole and split at every byte.
     fn check(text: &str, words: &str, images: usize, left_out: usize) {
         for cut in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
             let (mut reader, mut media, mut out) =
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn images_leave_the_text_and_all_else_stays() {
+    fn images_are_extracted_and_other_text_is_kept() {
         check(&format!("Here! ![a dot]({PNG}) done!"), "Here!  done!", 1, 0);
         check(&format!("![]({PNG})![]({PNG})"), "", 1, 0);
         check(&format!("![ ![x]({PNG}) b"), "![  b", 1, 0);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn images_in_code_stay_text() {
+    fn images_in_code_remain_text() {
         let image = format!("![x]({PNG})");
         for text in [
             format!("`{image}`"),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_is_too_large_is_left_out_and_the_text_behind_it_stays() {
+    fn an_oversized_image_is_dropped_and_the_text_after_it_is_kept() {
         let (mut reader, mut media, mut out) = (InlineImages::default(), ReplyMedia::default(), Vec::new());
         reader.push("a ![x](data:image/png;base64,iVBORw0KGgoA", &mut media, &mut out);
         let part = "A".repeat(1 << 20);

@@ -3,13 +3,13 @@
 /// A protocol of model providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WireKind {
-    /// OpenAI's chat completions, which most other providers adopted.
+    /// OpenAI's chat completions, which most other providers have adopted.
     Chat,
-    /// Anthropic's Messages.
+    /// Anthropic's Messages API.
     Messages,
     /// Google's `generateContent`.
     Gemini,
-    /// OpenAI's responses.
+    /// OpenAI's Responses API.
     Responses,
     /// Ollama's own chat API.
     Ollama,
@@ -21,7 +21,7 @@ impl WireKind {
     pub(crate) const ALL: [Self; 5] =
         [Self::Chat, Self::Messages, Self::Gemini, Self::Responses, Self::Ollama];
 
-    /// Returns the name of the wire in origins of parts, which threads store.
+    /// Returns the wire's name in the origin of provider parts, which threads store.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Chat => "chat",

@@ -1,7 +1,7 @@
 //! Final check of a request before encoding: replaces entries of a thread that a provider would refuse.
 //!
-//! A model may call a tool by a name that providers refuse, and threads of older versions contain such calls. One of
-//! them would fail every later request of its thread.
+//! A model may call a tool by a name that providers refuse, and threads from older versions contain such calls. A
+//! single one would make every later request of its thread fail.
 
 use pudu_base::{Assistant, Message, Request, ToolCall, ToolResult};
 use serde_json::{Map, Value};
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn no_wire_replays_a_name_or_arguments_that_a_provider_refuses() {
+    fn invalid_names_and_arguments_are_replaced_on_every_wire() {
         let long = "x".repeat(70);
         for (name, expect) in [
             ("ls", "ls"),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_legal_request_is_not_copied() {
+    fn a_valid_request_is_not_copied() {
         let mut request = testing::request(None);
         let before = request.messages.clone();
         make_legal(&mut request);

@@ -1,6 +1,6 @@
-//! Language models that implement the interface of `pudu-base`: the wires of the providers, each in its own folder and
-//! without I/O; one HTTP client for all wires; and a built-in model for machines without one. Deviations of a provider
-//! from its wire are data ([`Dialect`], [`vendors`]).
+//! Language models that implement the interface of `pudu-base`: the providers' wire protocols, each in its own folder
+//! and without I/O; one HTTP client for all wires; and a built-in model for installations without a configured one. A
+//! provider's deviations from its wire are data ([`Dialect`], [`vendors`]).
 //!
 //! Deliberately absent: retries and fallbacks (the harness decides), prices, and anything about threads.
 

@@ -1,9 +1,9 @@
-//! The limit of a reply in a request's body, after the operator's keys are applied.
+//! Limits the length of a reply in a request's body, after the operator's keys have been applied.
 
 use pudu_base::Request;
 use serde_json::{Map, Value};
 
-/// Lowers the limit under each of these keys to the request's maximum. Without any, sets the first key.
+/// Lowers the limit under each of these keys to the request's maximum. If none is set, sets the first key.
 pub(crate) fn bound(options: &mut Map<String, Value>, keys: &[&str], request: &Request) {
     let Some(most) = request.most else { return };
     let mut is_there = false;
@@ -21,7 +21,7 @@ pub(crate) fn bound(options: &mut Map<String, Value>, keys: &[&str], request: &R
     }
 }
 
-/// Returns the limit under these keys, if any.
+/// Returns the highest limit under these keys, if any.
 pub(crate) fn limit(options: &Map<String, Value>, keys: &[&str]) -> Option<u64> {
     keys.iter().filter_map(|key| options.get(*key)?.as_u64()).max()
 }
@@ -40,7 +40,7 @@ mod tests {
         ModelSettings { max_tokens, body: map(body), ..ModelSettings::plain("m", wire) }
     }
 
-    /// All limits in a body.
+    /// Returns all limits in a body.
     fn limits(settings: &ModelSettings, most: Option<u32>) -> Vec<i64> {
         let request = Request { most, ..Request::default() };
         let body = wire_of(settings.wire).body(settings, &request).unwrap();
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn no_wire_asks_for_more_than_a_request_may_have_whatever_the_body_says() {
+    fn no_wire_exceeds_the_requests_limit_whatever_the_body_sets() {
         let bodies = [
             (WireKind::Chat, json!({"max_tokens": 9_000})),
             (WireKind::Chat, json!({"max_completion_tokens": 9_000})),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_tells_the_longest_reply_that_it_really_asks_for() {
+    fn a_model_reports_the_longest_reply_that_it_requests() {
         let check = |settings: ModelSettings, expect: Option<u64>| {
             let asked = limits(&settings, None);
             let case = format!("{:?} {:?}: {asked:?}", settings.wire, settings.body);

@@ -8,7 +8,7 @@ const MAX_IMAGES: usize = 10;
 /// Maximum size of all images of a reply, in bytes.
 pub(crate) const MAX_IMAGE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Separator of an image's type and data in a data URL.
+/// Separator between the type and the data in a data URL.
 const BASE64_MARK: &str = ";base64,";
 
 /// Images and other media in a reply.
@@ -17,7 +17,7 @@ pub(crate) struct ReplyMedia {
     images: usize,
     bytes: usize,
     left_out: usize,
-    /// The newest image: some gateways repeat it at the end.
+    /// The newest image, because some gateways repeat it at the end.
     newest: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ impl ReplyMedia {
         }
     }
 
-    /// Adds an image given as data URL.
+    /// Adds an image given as a data URL.
     pub(crate) fn take_url(&mut self, url: &str, out: &mut Vec<Delta>) {
         match url.strip_prefix("data:image/").and_then(|rest| rest.split_once(BASE64_MARK)) {
             Some((_, data)) => self.take(data, out),
@@ -48,8 +48,8 @@ impl ReplyMedia {
         }
     }
 
-    /// Adds an image from the text of a reply, given as data URL. Returns `false` if the URL is not an image: then the
-    /// text is kept.
+    /// Adds an image from the text of a reply, given as a data URL. Returns `false` if the URL is not an image, so that
+    /// the text is kept.
     pub(crate) fn take_inline(&mut self, url: &str, out: &mut Vec<Delta>) -> bool {
         let Some((_, data)) = url.split_once(BASE64_MARK) else { return false };
         let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/');
@@ -61,7 +61,7 @@ impl ReplyMedia {
         is_image
     }
 
-    /// Returns whether a URL, possibly truncated, begins like an image.
+    /// Returns whether the data of a URL, which may be truncated, begins like an image.
     pub(crate) fn begins_image(url: &str) -> bool {
         let Some((_, data)) = url.split_once(BASE64_MARK) else { return false };
         let length = data.len().min(64) / 4 * 4;
@@ -69,12 +69,12 @@ impl ReplyMedia {
         head.is_some_and(|bytes| image_kind(&bytes).is_some())
     }
 
-    /// Counts a skipped medium.
+    /// Counts a skipped image.
     pub(crate) fn leave_out(&mut self) {
         self.left_out += 1;
     }
 
-    /// Returns the number of skipped media.
+    /// Returns the number of skipped images and other media.
     pub(crate) fn left_out(&self) -> usize {
         self.left_out
     }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_taken_and_all_else_is_counted() {
+    fn images_are_emitted_and_other_media_are_counted() {
         assert_eq!(read(&[PNG, b"RIFF\0\0\0\0WAVE"]), (1, 1));
         assert_eq!(read(&[PNG, PNG]), (1, 0), "a repeated image counts once");
         let many: Vec<Vec<u8>> = (0..12).map(|n| [PNG, &[n]].concat()).collect();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_its_image_or_is_left_out() {
+    fn a_url_contains_an_image_or_is_skipped() {
         let (mut media, mut out) = (ReplyMedia::default(), Vec::new());
         media.take_url(&format!("data:image/png;base64,{}", STANDARD.encode(PNG)), &mut out);
         for other in

@@ -15,7 +15,7 @@ use pudu_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 pub(crate) struct MessagesWire;
 
 impl Wire for MessagesWire {
-    /// The base URL may include the version: Anthropic's own clients omit it.
+    /// The base URL may or may not include the version, which Anthropic's own clients omit.
     fn path(&self, settings: &ModelSettings) -> String {
         let has_version = settings.base_url.path().trim_end_matches('/').ends_with("/v1");
         if has_version { "/messages".to_owned() } else { "/v1/messages".to_owned() }
@@ -54,7 +54,7 @@ mod tests {
     use pudu_net::reqwest::Url;
 
     #[test]
-    fn the_path_is_right_whether_the_base_url_has_the_version_or_not() {
+    fn the_path_is_correct_with_and_without_a_version_in_the_base_url() {
         for (base, expect) in [
             ("https://api.anthropic.com", "/v1/messages"),
             ("https://api.anthropic.com/", "/v1/messages"),

@@ -1,11 +1,11 @@
-//! The model for machines without one: it describes itself, echoes, and calls a tool on request, so that the whole path
-//! of a message can be seen without a key.
+//! The built-in model for installations without a configured one. It describes itself, echoes, and calls a tool on
+//! request, so that every step of a message can be tried without an API key.
 
 use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Finish, Message, Model, ModelStream, Request, ToolCall, Usage};
 use serde_json::Value;
 
-/// The built-in model. It calls a tool on the message `/tool NAME {json}`.
+/// The built-in model. The message `/tool NAME {json}` makes it call a tool.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Offline;
 
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_it_is_and_echoes() {
+    fn the_offline_model_describes_itself_and_echoes() {
         let text: String = ask("hi there\nfriend")
             .into_iter()
             .map(|delta| match delta {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn it_calls_the_tool_that_is_asked_for() {
+    fn the_offline_model_calls_the_requested_tool() {
         let check = |text: &str, name: &str, args: Value, garbled: Option<&str>| {
             let expect = ToolCall {
                 id: "offline-1".into(),

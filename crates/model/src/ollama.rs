@@ -1,5 +1,5 @@
-//! Ollama's own chat API: JSON documents, one per line. Its server also supports the chat wire, where a request cannot
-//! set the size of the context window.
+//! Ollama's own chat API: JSON documents, one per line. Its server also supports the chat wire, but requests on that
+//! wire cannot set the size of the context window.
 
 mod decode;
 mod encode;
@@ -15,7 +15,7 @@ use pudu_net::reqwest::header::{AUTHORIZATION, HeaderName};
 pub(crate) struct OllamaWire;
 
 impl Wire for OllamaWire {
-    /// The base URL may be written for the chat wire, or include the API's folder.
+    /// The base URL may be the one of the chat wire, or include the API's path.
     fn path(&self, settings: &ModelSettings) -> String {
         let base = settings.base_url.path().trim_end_matches('/');
         let path = match base.rsplit('/').next() {
@@ -53,7 +53,7 @@ mod tests {
     use crate::WireKind;
 
     #[test]
-    fn the_base_url_may_end_as_people_write_it() {
+    fn common_base_urls_are_accepted() {
         for (base, expect) in [
             ("http://127.0.0.1:11434", "/api/chat"),
             ("http://127.0.0.1:11434/", "/api/chat"),

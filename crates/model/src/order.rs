@@ -1,7 +1,7 @@
-//! The order of a reply's pieces: text, calls, and between them parts that only its provider can read, such as signed
-//! thoughts. A thread stores text and calls separately, so they are only counted or named here; other parts are kept
-//! byte for byte. A reply that was changed since does not match its order any more, and is sent back without these
-//! parts.
+//! The order of a reply's pieces: text, calls, and parts between them that only the provider can read, such as signed
+//! thoughts. A thread stores text and calls separately, so the order records only the length of a text and the name of
+//! a call; other parts are kept byte for byte. A reply that has been changed no longer matches its order and is sent
+//! back without these parts.
 
 use pudu_base::{Assistant, ProviderParts, ToolCall};
 use serde_json::{Map, Value, json};
@@ -9,11 +9,11 @@ use serde_json::{Map, Value, json};
 /// Key of the order in a message's parts.
 const ORDER: &str = "order";
 
-/// The order of a reply that is being read.
+/// The order of a reply that is being decoded.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyOrder {
     pieces: Vec<Value>,
-    /// Whether it contains anything that would be lost otherwise.
+    /// Whether the order contains anything that would otherwise be lost.
     is_needed: bool,
 }
 
@@ -60,7 +60,7 @@ pub(crate) enum OrderedPiece<'a> {
     Part(&'a Value),
 }
 
-/// Returns a reply's pieces in their original order; `None` if its text or calls have changed.
+/// Returns a reply's pieces in their original order; `None` if its text or calls have changed since.
 pub(crate) fn in_order<'a>(reply: &'a Assistant, parts: &'a Value) -> Option<Vec<OrderedPiece<'a>>> {
     let (mut words, mut calls) = (reply.text.as_str(), reply.calls.iter());
     let mut pieces = Vec::new();
@@ -86,7 +86,7 @@ mod tests {
     use crate::testing::{call, reply};
 
     #[test]
-    fn a_reply_goes_back_in_its_order_or_without_it() {
+    fn a_reply_is_sent_back_in_its_order_or_without_it() {
         let mut order = ReplyOrder::default();
         order.add_text(2, None);
         order.add_text(3, None);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_reply_keeps_nothing() {
+    fn a_plain_reply_stores_no_order() {
         let mut order = ReplyOrder::default();
         order.add_text(5, None);
         order.call("bash", None);

@@ -1,4 +1,4 @@
-//! Breaks between texts of one reply that are separated by something else, such as a search that ran at the provider.
+//! Breaks between the texts of one reply that are separated by another part, such as a search that ran at the provider.
 
 /// Break between two paragraphs.
 pub(crate) const PARAGRAPH: &str = "\n\n";

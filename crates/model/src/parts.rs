@@ -1,10 +1,10 @@
 //! Parts of tool calls that a provider expects back, such as signatures. A part is matched to its call by name and
-//! arguments: the loop may drop calls and change their IDs.
+//! arguments, because the loop may drop calls and change their IDs.
 
 use pudu_base::{Assistant, ToolCall};
 use serde_json::{Value, json};
 
-/// Key of the call parts in a message's parts.
+/// Key of the call parts within a message's parts.
 pub(crate) const CALLS: &str = "calls";
 
 /// Returns the stored form of a call's part.
@@ -12,12 +12,12 @@ pub(crate) fn call_part(call: &ToolCall, part: &Value) -> Value {
     json!({"name": call.name, "args": call.args, "part": part})
 }
 
-/// Returns the parts of a message if they come from the same provider and model.
+/// Returns the parts of a message if they come from this provider and model.
 pub(crate) fn own_parts<'a>(message: &'a Assistant, origin: &str) -> Option<&'a Value> {
     message.provider_parts.as_ref().filter(|parts| parts.origin == origin).map(|parts| &parts.parts)
 }
 
-/// Returns the thoughts of a message if they come from this model. Others are only for display.
+/// Returns the thoughts of a message if they come from this model. Other models' thoughts are only for display.
 pub(crate) fn own_thoughts<'a>(message: &'a Assistant, model: &str) -> Option<&'a str> {
     // Older versions and other programs do not record the model.
     let is_own = message.model.as_deref().is_none_or(|name| name == model);
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_finds_its_call_also_when_others_were_dropped() {
+    fn a_part_is_matched_to_its_call_even_if_others_were_dropped() {
         let [one, two, three] = ["one", "two", "three"].map(call);
         let parts = json!({CALLS: [call_part(&one, &json!(1)), call_part(&three, &json!(3))]});
         let mut of = CallParts::new(Some(&parts));

@@ -1,4 +1,4 @@
-//! A property of all wires: a request repeats the bytes of the previous one, up to its last message.
+//! Tests a property of all wires: a request repeats all bytes of the previous one, up to its last message.
 
 use crate::{CacheRules, ModelSettings, WireKind, testing::call, wires::wire_of};
 use proptest::prelude::*;
@@ -6,10 +6,10 @@ use pudu_base::{Assistant, Finish, Human, Message, Reminder, Request, ToolCall, 
 use serde_json::json;
 use std::sync::Arc;
 
-/// An event in a thread between two requests.
+/// An event in a thread.
 #[derive(Clone, Debug)]
 enum Happening {
-    /// A user speaks, or steers.
+    /// A user sends a message, also to steer a run.
     Said(String),
     /// The model answers.
     Answered(String),
@@ -85,7 +85,7 @@ fn reply(n: usize, text: &str, calls: Vec<ToolCall>) -> Assistant {
     }
 }
 
-/// Writes a request without its closing brackets.
+/// Serializes a request without its closing brackets.
 fn written(settings: &ModelSettings, messages: &[Arc<Message>]) -> String {
     let spec = ToolSpec {
         name: "ls".to_owned(),
@@ -107,11 +107,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_request_begins_with_the_one_before_it(happened in prop::collection::vec(happening(), 2..10)) {
+    fn a_request_begins_with_the_previous_one(happened in prop::collection::vec(happening(), 2..10)) {
         let begun = [vec![Happening::Said("begin".to_owned())], happened].concat();
         let (messages, asked) = thread(&begun);
         for wire in WireKind::ALL {
-            // Anthropic compares blocks but not their marks, which follow the newest turns.
+            // Marks are disabled: they follow the newest turns, and Anthropic compares blocks without their marks.
             let cache = CacheRules { enabled: false, ..CacheRules::default() };
             let settings = ModelSettings { cache, ..ModelSettings::plain("m", wire) };
             for pair in asked.windows(2) {

@@ -8,12 +8,12 @@ use pudu_net::{json, reqwest, retry, scrub};
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
-/// Maximum size of an error response that is read, in bytes.
+/// Maximum number of bytes read from an error response.
 const ENOUGH: usize = 64 * 1024;
 /// Maximum length of a quoted error message, in characters.
 const WORDS: usize = 300;
 
-/// Codes for an account without credit. GLM and MiniMax use numbers.
+/// Error codes for an account without credit. GLM and MiniMax use numbers.
 const BROKE: [&str; 6] = [
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -22,7 +22,7 @@ const BROKE: [&str; 6] = [
     "1113",
     "1008",
 ];
-/// Messages about an account without credit, if there is no code.
+/// Phrases in messages about an account without credit, if there is no code.
 const BROKE_WORDS: [&str; 7] = [
     "insufficient balance",
     "credit balance is too low",
@@ -44,10 +44,10 @@ const FILTERED: [&str; 9] = [
     "1026",
     "1027",
 ];
-/// Messages of a content filter, if there is no code, or one with another meaning.
+/// Phrases in messages of a content filter, if there is no code, or a code with another meaning.
 const FILTERED_WORDS: [&str; 3] =
     ["content filtering policy", "your input was flagged", "prompt was flagged"];
-/// Messages without their own status, and the corresponding status. MiniMax uses numbers.
+/// Parts of error codes in errors without an HTTP status, and the corresponding status. MiniMax uses numbers.
 const STATUSES: [(&str, u16); 27] = [
     ("rate_limit", 429),
     ("resource_exhausted", 429),
@@ -88,7 +88,7 @@ pub(crate) async fn read(response: reqwest::Response) -> ModelError {
     classify(status, wait, error.as_ref(), &body)
 }
 
-/// Parses an error inside of a stream.
+/// Parses an error within a stream.
 pub(crate) fn in_stream(error: &Value) -> ModelError {
     let inner = error.get("error").filter(|inner| inner.is_object()).unwrap_or(error);
     let number = ["code", "status", "status_code", "http_code"].into_iter().find_map(|name| {
@@ -114,7 +114,8 @@ pub(crate) fn in_stream_text(text: &str) -> ModelError {
     }
 }
 
-/// Returns the error for an event that violates its protocol: the error that it contains, or that it is garbled.
+/// Returns the error for an event that violates its protocol: the provider error in it or, if there is none, a garbled
+/// reply.
 pub(crate) fn unreadable(text: &str, error: &serde_json::Error) -> ModelError {
     let value = json::parse(text.as_bytes()).ok();
     let first = value.as_ref().and_then(|value| value.get(0)).or(value.as_ref());
@@ -124,7 +125,7 @@ pub(crate) fn unreadable(text: &str, error: &serde_json::Error) -> ModelError {
     }
 }
 
-/// Returns the status for an error message.
+/// Returns the status for an error's codes.
 fn status_of(error: &Value) -> u16 {
     let words = ["code", "type", "status", "status_code"].into_iter().filter_map(|name| error.get(name));
     let words: Vec<String> = words.map(word).collect();
@@ -178,9 +179,9 @@ fn classify(status: u16, retry_after: Option<Duration>, error: Option<&Value>, b
         400 | 404 if is_one_of(&["model_not_found", "deploymentnotfound"]) => {
             ModelError::UnknownModel(detail)
         }
-        // A shorter request helps, whatever the limit is.
+        // A shorter request helps, whichever limit was exceeded.
         413 => ModelError::TooLong(detail),
-        // Only an existing API mentions models.
+        // A missing API would not mention models.
         404 if lower.contains("model") => ModelError::UnknownModel(detail),
         404 | 405 | 410 => ModelError::NoApi(detail),
         // 529 is Anthropic's status for an overload.
@@ -198,8 +199,8 @@ fn retry_info(error: &Value) -> Option<Duration> {
     Some(Duration::try_from_secs_f64(seconds).ok()?.min(retry::MAX_RETRY_DELAY))
 }
 
-/// Replaces account identifiers with a placeholder: organizations, projects, requests, and keys that the provider shows
-/// in part. They are irrelevant in a chat.
+/// Replaces account identifiers with a placeholder: organizations, projects, users, requests, and partly masked keys.
+/// They do not help in a chat.
 fn without_ids(said: &str) -> String {
     const KINDS: [&str; 12] =
         ["org-", "org_", "proj-", "proj_", "user-", "user_", "acct-", "acct_", "req-", "req_", "sk-", "key-"];
@@ -234,7 +235,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_refusal_is_named_by_what_can_be_done() {
+    fn each_refusal_maps_to_its_error() {
         let check = |status: u16, body: Value, expect: ModelError| {
             assert_eq!(classify(status, None, Some(&body), ""), expect, "{status} {body}");
         };
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn google_says_in_the_body_how_long_to_wait() {
+    fn googles_retry_delay_is_read_from_the_body() {
         let wait = |delay: &str| {
             let info = json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay});
             let other = json!({"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": []});
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_inside_a_stream_counts_like_one_before_it() {
+    fn errors_within_a_stream_are_classified_like_responses() {
         let error = in_stream(&json!({"message": "overloaded", "code": 503}));
         let detail = "HTTP 503: overloaded".to_owned();
         assert_eq!(error, ModelError::Busy { retry_after: None, limited: false, detail });

@@ -1,5 +1,5 @@
-//! OpenAI's Responses API: a reply is a list of items, and encrypted thoughts are sent back unchanged. Nothing is
-//! stored at the provider.
+//! OpenAI's Responses API: a reply is a list of items, and encrypted thoughts are sent back unchanged. By default, the
+//! provider stores nothing.
 
 mod decode;
 mod encode;

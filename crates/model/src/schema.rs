@@ -1,5 +1,5 @@
-//! Reduces tool schemas to the part of JSON Schema that a provider accepts. A provider refuses every request with an
-//! unknown keyword in a schema, and tools of MCP servers may use any.
+//! Reduces tool schemas to the part of JSON Schema that a provider accepts. A provider refuses a whole request if one
+//! schema has an unknown keyword, and tools of MCP servers may use any keyword.
 
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -15,9 +15,9 @@ pub enum SchemaForm {
     OpenApi,
 }
 
-/// Maximum depth of resolved references; a recursive type ends there.
+/// Maximum depth to which references are resolved, which ends recursive types.
 const MAX_DEPTH: usize = 24;
-/// Maximum number of parts of an expanded schema.
+/// Maximum number of parts in an expanded schema.
 const MAX_PARTS: usize = 4_000;
 
 /// Keywords that every provider accepts.
@@ -94,7 +94,8 @@ struct Reducer<'a> {
 impl Reducer<'_> {
     fn part(&mut self, schema: &Value, depth: usize) -> Value {
         self.parts += 1;
-        // `true`, `false`, a schema that is too deep, and a value that is not a schema: anything.
+        // `true`, `false`, a schema that is too deep or too large, and a value that is not a schema all accept
+        // anything.
         let (Value::Object(map), true) = (schema, depth < MAX_DEPTH && self.parts < MAX_PARTS) else {
             return self.anything();
         };
@@ -121,7 +122,7 @@ impl Reducer<'_> {
         if self.form == SchemaForm::OpenApi { json!({"type": "string"}) } else { json!({}) }
     }
 
-    /// Replaces a reference with its target; sibling keywords take precedence.
+    /// Replaces a reference with its target. Sibling keywords take precedence.
     fn without_reference(&self, map: &Map<String, Value>, depth: usize) -> Map<String, Value> {
         let mut whole = map.clone();
         for _ in depth..MAX_DEPTH {
@@ -187,7 +188,7 @@ fn one_value(map: &mut Map<String, Value>) {
         map.entry("type").or_insert_with(|| json!("string"));
         map.entry("enum").or_insert_with(|| json!([text(&value)]));
     }
-    // Such a list may only contain strings.
+    // Gemini accepts only strings in such a list.
     if let Some(values) = map.get("enum") {
         let is_text =
             values.as_array().is_some_and(|values| values.iter().all(|v| v.is_string() || v.is_null()));
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn row_42_no_provider_reads_a_word_that_it_refuses() {
+    fn row_42_schemas_contain_only_accepted_keywords() {
         for (form, refused) in [
             (
                 SchemaForm::Plain,
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn the_meaning_stays_in_geminis_part() {
+    fn the_openapi_subset_keeps_the_meaning() {
         let foreign = foreign();
         let reduced = SchemaForm::OpenApi.reduce(&foreign);
         let of = |name: &str| &reduced["properties"][name];
@@ -355,13 +356,13 @@ mod tests {
         assert_eq!(of("list"), &json!({"type": "array", "items": {"type": "string"}}));
         assert_eq!(of("level"), &json!({"type": "integer"}));
         assert_eq!(of("at")["description"], "where");
-        assert_eq!(of("at")["required"], json!(["x"]), "what is not there cannot be required");
+        assert_eq!(of("at")["required"], json!(["x"]), "a missing property cannot be required");
         assert_eq!(of("at")["properties"]["x"], json!({"type": "integer"}));
         assert_eq!(reduced["required"], json!(["at"]));
     }
 
     #[test]
-    fn a_full_schema_is_left_alone_and_an_empty_one_is_an_object() {
+    fn a_full_schema_is_unchanged_and_an_empty_one_becomes_an_object() {
         let foreign = foreign();
         assert_eq!(SchemaForm::Full.reduce(&foreign).as_ref(), &foreign);
         assert_eq!(*SchemaForm::Plain.reduce(&json!({})), json!({"type": "object", "properties": {}}));
@@ -370,7 +371,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_schema_is_too_strange(text in "[a-z$/#\\[\\]{}\":, ]{0,60}") {
+        fn arbitrary_schemas_are_reduced(text in "[a-z$/#\\[\\]{}\":, ]{0,60}") {
             let schema = serde_json::from_str(&text).unwrap_or(json!({"$ref": text, "items": [text], "anyOf": text}));
             for form in [SchemaForm::Plain, SchemaForm::OpenApi] {
                 let _ = form.reduce(&schema);

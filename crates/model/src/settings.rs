@@ -12,40 +12,40 @@ use std::{sync::Arc, time::Duration};
 pub struct ModelSettings {
     /// Name of the model for users.
     pub name: String,
-    /// The provider's name of the model.
+    /// The provider's name for the model.
     pub model: String,
     /// The protocol.
     pub wire: WireKind,
     /// Deviations of the provider from the protocol.
     pub dialect: Dialect,
-    /// Base URL, to which the wire appends its path, for example `https://api.openai.com/v1`. Its query is kept.
+    /// Base URL, such as `https://api.openai.com/v1`. The wire appends its path, and keeps the query.
     pub base_url: Url,
     /// API key, if the provider requires one.
     pub api_key: Option<SecretString>,
     /// Additional headers.
     pub headers: Vec<(String, SecretString)>,
-    /// Additional keys of the request's body, for example `top_p`; they override ours.
+    /// Additional keys of the request's body, such as `top_p`. They override ours.
     pub body: Map<String, Value>,
     /// Additions to the body that enable or disable thinking.
     pub thinking: ThinkingRules,
-    /// Marks for the provider's cache, on wires that use them.
+    /// Rules for marking content for the provider's cache, on wires that use marks.
     pub cache: CacheRules,
-    /// Maximum number of tokens of a reply; the provider's default if `None`.
+    /// Maximum length of a reply, in tokens; the provider's default if `None`.
     pub max_tokens: Option<u32>,
     /// Sampling temperature; the provider's default if `None`.
     pub temperature: Option<f64>,
-    /// Size of the context window, for prompt and reply, in tokens.
+    /// Size of the context window for prompt and reply, in tokens.
     pub window: u64,
     /// Whether the model accepts images.
     pub sees: bool,
-    /// Maximum time between bytes, including the first.
+    /// Maximum time between two chunks of a reply, and before the first one.
     pub gap: Duration,
-    /// Maximum time of the whole reply.
+    /// Maximum duration of the whole reply.
     pub total: Duration,
 }
 
 impl ModelSettings {
-    /// A local model for tests and benchmarks.
+    /// Returns the settings of a local model for tests.
     #[cfg(test)]
     pub(crate) fn plain(name: &str, wire: WireKind) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl ModelSettings {
         Arc::new(Self { max_tokens, temperature, ..(**self).clone() })
     }
 
-    /// Returns the name of wire, host and model, which identifies the origin of a reply's parts.
+    /// Returns the names of the wire, host and model, which together identify the origin of a reply's parts.
     pub(crate) fn origin(&self) -> String {
         let host = self.base_url.host_str().unwrap_or_default();
         format!("{} {host} {}", self.wire.name(), self.model)
@@ -88,7 +88,7 @@ impl ModelSettings {
 /// Rules for cache marks on the Messages wire. Other providers cache without marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheRules {
-    /// Whether anything is marked; DeerFlow's `enable_prompt_caching`.
+    /// Whether content is marked; DeerFlow's `enable_prompt_caching`.
     pub enabled: bool,
     /// Maximum number of marked user turns, newest first; DeerFlow's `prompt_cache_size`. Anthropic accepts four marks
     /// per request, and the system prompt and the tools use one each.
@@ -105,9 +105,9 @@ impl Default for CacheRules {
 /// Deviations of a provider from its wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// Field for sending a model's thoughts back in plain text; `None` if the provider does not expect them.
+    /// Field that sends the model's thoughts back as plain text; `None` if the provider does not expect them.
     pub thoughts: Option<&'static str>,
-    /// Whether that field is required in each turn with tool calls.
+    /// Whether the `thoughts` field is required in each turn with tool calls.
     pub needs_thoughts: bool,
     /// Format of call IDs.
     pub call_ids: CallIdForm,
@@ -117,9 +117,9 @@ pub struct Dialect {
     pub limit_field: &'static str,
     /// Whether the usage of a stream has to be requested on the chat wire.
     pub asks_usage: bool,
-    /// Whether calls are written as text, as by Huawei's engine.
+    /// Whether the model's calls are part of its text, as with Huawei's engine.
     pub text_calls: bool,
-    /// Header of the key and the prefix of its value, if they differ from the wire's.
+    /// Header for the key and prefix of its value, if they differ from the wire's.
     pub key_header: Option<(&'static str, &'static str)>,
 }
 

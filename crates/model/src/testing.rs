@@ -36,19 +36,21 @@ impl Reply {
     fn from_deltas(deltas: Vec<Delta>) -> Self {
         let mut reply = Self::default();
         for delta in deltas {
-            assert_eq!(reply.finish, None, "nothing comes behind the finish: {delta:?}");
+            assert_eq!(reply.finish, None, "a delta after the finish: {delta:?}");
             match delta {
                 Delta::Text(text) => reply.text.push_str(&text),
                 Delta::Retract => reply.text.clear(),
                 Delta::Reasoning(text) => reply.reasoning.push_str(&text),
                 Delta::ProviderParts(parts) => {
-                    assert_eq!(reply.parts.replace(parts), None, "parts come once")
+                    assert_eq!(reply.parts.replace(parts), None, "parts are emitted once")
                 }
                 Delta::Image(bytes) => reply.images.push(bytes),
                 Delta::Call(call) => reply.calls.push(call),
-                Delta::Usage(usage) => assert_eq!(reply.usage.replace(usage), None, "the usage comes once"),
+                Delta::Usage(usage) => {
+                    assert_eq!(reply.usage.replace(usage), None, "the usage is emitted once")
+                }
                 Delta::Finish(finish) => reply.finish = Some(finish),
-                Delta::Again { .. } | Delta::Model(_) => panic!("a wire asks one model once"),
+                Delta::Again { .. } | Delta::Model(_) => panic!("a wire calls one model once"),
             }
         }
         reply
@@ -112,8 +114,8 @@ fn in_chunks<'a>(
     Ok(Reply::from_deltas(deltas))
 }
 
-/// Decodes a reply as a whole, byte by byte, and truncated at every byte, and returns the whole one. A truncated reply
-/// gives the same result or an error; only the usage, which comes last, may be missing.
+/// Decodes a reply as a whole, byte by byte, in two chunks, and truncated at every byte. Returns the result of the
+/// whole one. A truncated reply gives the same result or an error; only the usage, which comes last, may be missing.
 pub(crate) fn read(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, ModelError> {
     let whole = read_open(settings, bytes);
     for at in 0..bytes.len() {
@@ -129,13 +131,15 @@ pub(crate) fn read(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, Mode
                     String::from_utf8_lossy(head)
                 );
             }
-            (Ok(cut), Err(error)) => panic!("cut at {at} it is a reply, {cut:?}, and whole it is {error}"),
+            (Ok(cut), Err(error)) => {
+                panic!("truncated at {at} it is a reply, {cut:?}, but complete it is {error}")
+            }
         }
     }
     whole
 }
 
-/// Decodes a reply as a whole, byte by byte, and in two chunks, but never truncated: for replies that continue after an
+/// Decodes a reply as a whole, byte by byte, and in two chunks, but never truncated, for replies that continue after an
 /// apparent end.
 pub(crate) fn read_open(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, ModelError> {
     let whole = in_chunks(settings, std::iter::once(bytes));
@@ -152,7 +156,7 @@ pub(crate) fn read_open(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply,
     whole
 }
 
-/// A request with a message of each kind, whose reply has these parts.
+/// Returns a request with a message of each kind. Its assistant message has these provider parts.
 pub(crate) fn request(provider_parts: Option<ProviderParts>) -> Request {
     let reply = Assistant {
         id: "a".into(),

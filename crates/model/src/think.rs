@@ -1,9 +1,9 @@
-//! Separates thoughts that a model writes into its text, between `<think>` and `</think>` at the beginning, as left
-//! there by local servers and some gateways. They are not meant for users.
+//! Separates thoughts that a model writes at the beginning of its text, between `<think>` and `</think>`. Local servers
+//! and some gateways leave them there, but they are not meant for users.
 //!
-//! Some models' templates put the opening tag into the prompt, so that a reply begins with thoughts and only their end
-//! is tagged. The first such reply is recognized at that tag, and its text so far is retracted; later replies of the
-//! model are held back until the tag.
+//! Some models' templates put the opening tag into the prompt, so that a reply begins with thoughts and contains only
+//! the closing tag. The first such reply is recognized at the closing tag, and its text so far is retracted; the
+//! model's later replies are held back until that tag.
 
 use pudu_base::Thinking;
 use std::sync::{
@@ -13,18 +13,18 @@ use std::sync::{
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
-/// Length of the text that is searched again with the next piece, in bytes: more than a tag has.
+/// Length of the text that is searched again together with the next piece, in bytes; longer than a tag.
 const TAIL_BYTES: usize = 16;
 /// Maximum size of the text held back, in bytes.
 const MAX_HELD_BYTES: usize = 128 * 1024;
-/// Maximum size of white space before the opening tag, in bytes.
+/// Maximum size of whitespace before the opening tag, in bytes.
 const MAX_SPACE_BYTES: usize = 4 * 1024;
 
 /// Whether the last reply of a model began with thoughts whose opening tag was in the prompt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThinkHabit(Arc<AtomicBool>);
 
-/// The habits of a model, with and without thinking: its template may add the tag in only one mode.
+/// A model's habits with and without thinking, because its template may add the tag in only one of these modes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThinkHabits {
     on: ThinkHabit,
@@ -46,20 +46,20 @@ pub(crate) struct ThinkSplitter {
     state: SplitState,
     /// Text that may be the beginning of a tag, or the end of the emitted text.
     held: String,
-    /// Length of the held text that was searched for the tag, in bytes.
+    /// Length of the held text that has been searched for the tag, in bytes.
     searched: usize,
     habit: ThinkHabit,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum SplitState {
-    /// Nothing but white space has arrived.
+    /// Nothing but whitespace has arrived.
     #[default]
     Begin,
     Thinking,
     /// Text is held back until the closing tag.
     Held,
-    /// The thoughts have ended, and white space before the text is skipped.
+    /// The thoughts have ended, and whitespace before the text is skipped.
     Gap,
     /// Text is emitted, although it may turn out to be thoughts.
     Doubtful,
@@ -94,7 +94,8 @@ impl ThinkSplitter {
         said
     }
 
-    /// Records that the provider sends thoughts separately: nothing needs to be held back, and held text is emitted.
+    /// Records that the provider sends thoughts separately. Nothing has to be held back any longer, and held text is
+    /// returned.
     pub(crate) fn thinks_elsewhere(&mut self) -> Option<Said> {
         self.habit = ThinkHabit::default();
         (self.state == SplitState::Held).then(|| {
@@ -103,12 +104,12 @@ impl ThinkSplitter {
         })
     }
 
-    /// Ends the text: held text is returned according to the state.
+    /// Ends the text. Returns the held text as thoughts or words, depending on the state.
     pub(crate) fn end(&mut self) -> Option<Said> {
         let held = std::mem::take(&mut self.held);
         let said = match self.state {
             SplitState::Thinking => Said::Thought(held),
-            // The tag was the last text.
+            // The text ended with the tag.
             SplitState::Doubtful if held.trim_end().ends_with(CLOSE) => {
                 self.habit.set(true);
                 return Some(Said::Retract);
@@ -125,7 +126,7 @@ impl ThinkSplitter {
         (!is_empty).then_some(said)
     }
 
-    /// Processes the text up to a change of state; returns whether there was one.
+    /// Processes the text up to the next change of state. Returns whether there was one.
     fn step(&mut self, said: &mut Vec<Said>) -> bool {
         match self.state {
             SplitState::Begin => self.begin(said),
@@ -173,7 +174,7 @@ impl ThinkSplitter {
 
     fn think(&mut self, said: &mut Vec<Said>) -> bool {
         let end = self.held.find(CLOSE);
-        // A possible beginning of the closing tag waits for the rest.
+        // A possible beginning of the closing tag is held until more text arrives.
         let certain = end.unwrap_or_else(|| self.held.len() - held_back(&self.held));
         let rest = self.held.split_off(certain);
         let thought = std::mem::replace(&mut self.held, rest);
@@ -187,8 +188,8 @@ impl ThinkSplitter {
         end.is_some()
     }
 
-    /// Emits text, and searches for the end of thoughts without an opening tag. Only a line that ends with the tag
-    /// counts; a text about the tags also contains the opening one, or continues after the closing one.
+    /// Emits text, and searches for the end of thoughts without an opening tag. The closing tag counts only at the end
+    /// of a line: a text that is about the tags also contains the opening one, or continues after the closing one.
     fn doubt(&mut self, text: &str) -> Vec<Said> {
         if text.is_empty() {
             return Vec::new();
@@ -237,12 +238,12 @@ impl ThinkHabit {
     }
 }
 
-/// Returns the last character boundary up to this position.
+/// Returns the last character boundary at or before this position.
 fn char_end(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Returns the number of bytes at the end that may begin the closing tag.
+/// Returns the number of bytes at the end that may be the beginning of the closing tag.
 fn held_back(text: &str) -> usize {
     (1..CLOSE.len())
         .rev()
@@ -254,7 +255,7 @@ fn held_back(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// Splits a text that arrives in pieces of `size` characters into thoughts and text.
+    /// Splits a text, which arrives in pieces of `size` characters, into thoughts and words.
     fn split(text: &str, size: usize, habit: &ThinkHabit) -> (String, String) {
         let (mut splitter, mut thoughts, mut words) =
             (ThinkSplitter::new(habit), String::new(), String::new());
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn row_39_thoughts_in_the_text_are_no_words_however_it_is_cut() {
+    fn row_39_thoughts_are_separated_from_text_for_any_chunking() {
         for (text, thoughts, words) in [
             ("<think>hm, 1 < 2</think>\n\nHello <think>", "hm, 1 < 2", "Hello <think>"),
             ("\n<think>\na</thin</think>b", "\na</thin", "b"),
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn thoughts_whose_first_mark_stood_in_the_prompt_are_taken_back_once_and_then_held_back() {
+    fn thoughts_opened_in_the_prompt_are_retracted_once_and_then_held_back() {
         for (text, words, is_thought) in [
             ("Hm, 1 < 2\n</think>\n\nHello", "Hello", true),
             ("Hm.</think>\r\nHello </think>\nyou", "Hello </think>\nyou", true),
@@ -331,12 +332,12 @@ mod tests {
         assert_eq!(
             splitter.end(),
             Some(Said::Words("Hello".into())),
-            "one that did not think is said at its end"
+            "a reply without thoughts is emitted at its end"
         );
         assert!(!habit.get());
         habit.set(true);
         let mut splitter = ThinkSplitter::new(&habit);
         assert_eq!(splitter.thinks_elsewhere(), None);
-        assert_eq!(splitter.push("Hello"), [Said::Words("Hello".into())], "thoughts came by themselves");
+        assert_eq!(splitter.push("Hello"), [Said::Words("Hello".into())], "thoughts were sent separately");
     }
 }

@@ -1,4 +1,4 @@
-//! Additions to a request that enable or disable thinking, by the rules of DeerFlow's configuration.
+//! Fields of a request that enable or disable thinking, following the rules of DeerFlow's configuration.
 
 use pudu_base::Thinking;
 use serde_json::{Map, Value, json};
@@ -32,7 +32,7 @@ impl ThinkingRules {
         self.supported && thinking != Thinking::Off
     }
 
-    /// Returns the effort to send, with the name that providers share.
+    /// Returns the effort to send, by the name that all providers use.
     #[must_use]
     pub fn effort(&self, thinking: Thinking) -> Option<&'static str> {
         thinking.effort().filter(|_| self.takes_effort)
@@ -49,7 +49,7 @@ impl ThinkingRules {
         }
     }
 
-    /// Returns the opposite of `enabled`, if its format has one.
+    /// Returns the opposite of `enabled`, if its format is known.
     fn derived_disabled(&self) -> Map<String, Value> {
         let mut disabled = Map::new();
         let enabled = &self.enabled;
@@ -82,7 +82,8 @@ impl ThinkingRules {
     }
 }
 
-/// Merges objects key by key; other values are replaced. `extra_body` is the Python client's name for additional keys.
+/// Merges nested objects key by key and replaces other values. `extra_body` is the Python client's name for additional
+/// keys.
 pub(crate) fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
     for (key, value) in from {
         match (key.as_str(), value, into.get_mut(key)) {
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_is_switched_in_the_forms_that_deerflow_knows() {
+    fn thinking_is_disabled_in_each_of_deerflows_formats() {
         let kept = json!({"a": 1});
         for (rules, on, off) in [
             (
@@ -144,7 +145,11 @@ mod tests {
             assert_eq!(body(&rules, Thinking::Off), off, "{rules}");
             let mut blind = rules.clone();
             blind["blind"] = json!(true);
-            assert_eq!(body(&blind, Thinking::On), off, "a model that cannot think is told not to: {rules}");
+            assert_eq!(
+                body(&blind, Thinking::On),
+                off,
+                "a model without thinking is told not to think: {rules}"
+            );
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Messages as alternating turns of user and model, as required by Anthropic and Google: consecutive messages of one
-//! side are one turn, and the results of calls come first in the next turn, in the order of the calls.
+//! Messages as alternating turns of user and model, as required by Anthropic and Google. Consecutive messages of one
+//! side form one turn, and the next turn begins with the results of calls, in the order of the calls.
 //!
-//! Calls without a result are not fixed here; the harness answers each before a request.
+//! Calls without a result are not handled here; the harness gives each call a result before a request.
 
 use pudu_base::{Assistant, Human, Message, ToolCall, ToolResult};
 use std::sync::Arc;
 
-/// Replaces the opening of a thread that does not begin with a user message.
+/// Opens a thread that does not begin with a user message.
 pub(crate) const OPENING: &str = "(Earlier messages are left out.)";
 
 /// The side of a turn.
@@ -57,10 +57,10 @@ pub(crate) fn turns<'a, P, W: TurnWriter<'a, P>>(
     builder.turns
 }
 
-/// Encodes a user's message. Providers refuse empty text.
+/// Encodes a user's message; `None` if it is blank, because providers refuse empty text.
 fn encode_human<'a, P, W: TurnWriter<'a, P>>(human: &'a Human, writer: &mut W) -> Option<P> {
-    let told = human.to_model_text();
-    (!told.trim().is_empty()).then(|| writer.text_part(told))
+    let words = human.to_model_text();
+    (!words.trim().is_empty()).then(|| writer.text_part(words))
 }
 
 struct TurnBuilder<'a, P> {
@@ -69,7 +69,7 @@ struct TurnBuilder<'a, P> {
     calls: &'a [ToolCall],
     /// Results for the user's turn, each with its position.
     results: Vec<(usize, P)>,
-    /// The rest of the user's turn.
+    /// The other parts of the user's turn.
     words: Vec<P>,
 }
 
@@ -97,7 +97,7 @@ impl<'a, P> TurnBuilder<'a, P> {
             results.into_iter().map(|(_, result)| result).chain(self.words.drain(..)).collect();
         match self.turns.last_mut() {
             _ if parts.is_empty() => {}
-            // A skipped empty reply was between them.
+            // An empty reply between them was skipped.
             Some(turn) if turn.side == TurnSide::User => turn.parts.extend(parts),
             _ => self.turns.push(SideTurn { side: TurnSide::User, parts }),
         }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_alternate_and_results_stand_behind_their_calls_in_order() {
+    fn turns_alternate_and_results_follow_their_calls_in_order() {
         let human = |text: &str| Message::Human(Human::new("h", text));
         let calls = |ids: &[&str]| {
             Message::Assistant(reply("", ids.iter().map(|id| call(id, "t", json!({}))).collect()))
@@ -151,9 +151,9 @@ mod tests {
             let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
             let turns = turns(&messages, &mut PartNotes);
             let side = |side| if side == TurnSide::User { "U" } else { "M" };
-            let told: Vec<_> =
+            let sides: Vec<_> =
                 turns.iter().map(|turn| format!("{} {}", side(turn.side), turn.parts.join("|"))).collect();
-            assert_eq!(told, expect);
+            assert_eq!(sides, expect);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use pudu_base::Usage;
 
-/// A report whose numbers overlap or not, depending on the provider.
+/// A report. Whether its numbers overlap depends on the provider.
 pub(crate) struct UsageReport {
     /// The numbers as reported.
     pub(crate) reported: Usage,
@@ -13,7 +13,8 @@ pub(crate) struct UsageReport {
 }
 
 /// Returns a usage whose input includes audio and cached tokens, and whose output includes thoughts. Some providers
-/// count them separately (xAI thoughts, Mistral audio, gateways the cache), which the total reveals.
+/// count these separately, as the total reveals: xAI counts thoughts separately, Mistral audio, and some gateways
+/// cached tokens.
 pub(crate) fn to_usage(report: &UsageReport) -> Usage {
     let UsageReport { reported, audio, total } = *report;
     let Usage { input, output, cached, cache_writes, reasoning } = reported;

@@ -1,4 +1,4 @@
-//! Providers as data: their addresses, wires and deviations.
+//! Providers as data: their URLs, wires and deviations.
 
 use crate::{CallIdForm, Dialect, SchemaForm, WireKind};
 
@@ -11,13 +11,13 @@ pub struct Vendor {
     pub wire: WireKind,
     /// Base URL of its API.
     pub base_url: &'static str,
-    /// Suffixes of its hosts, which identify it whatever class a configuration names.
+    /// Suffixes of its host names, which identify it regardless of the class in a configuration.
     pub hosts: &'static [&'static str],
-    /// Path for a base URL without one, as accepted by its own clients.
+    /// Path that is added to a base URL without one, which the vendor's own clients accept.
     pub path: &'static str,
-    /// Environment variables of the base URL in order of precedence, as in its own clients.
+    /// Environment variables for the base URL in order of precedence, as in the vendor's own clients.
     pub url_variables: &'static [&'static str],
-    /// Environment variables of the key.
+    /// Environment variables for the key.
     pub key_variables: &'static [&'static str],
     /// Deviations from the wire.
     pub dialect: Dialect,
@@ -32,7 +32,7 @@ pub fn vendors() -> &'static [Vendor] {
 }
 
 impl Vendor {
-    /// Returns the vendor of this name.
+    /// Returns the vendor with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         VENDORS.iter().find(|vendor| vendor.name == name)
@@ -47,9 +47,9 @@ impl Vendor {
     }
 }
 
-/// Thoughts are sent back in this field.
+/// Dialect in which thoughts are sent back.
 const THOUGHTS_BACK: Dialect = Dialect { thoughts: Some("reasoning_content"), ..Dialect::PLAIN };
-/// Thoughts have to be sent back with each call.
+/// Dialect in which thoughts have to be sent back with each call.
 const THOUGHTS_NEEDED: Dialect = Dialect { needs_thoughts: true, ..THOUGHTS_BACK };
 
 const fn vendor(
@@ -80,7 +80,7 @@ static VENDORS: &[Vendor] = &[
             "https://api.openai.com/v1",
             &["api.openai.com"],
             &["OPENAI_API_KEY"],
-            // Its thinking models accept no other name.
+            // Its thinking models do not accept another name.
             Dialect { limit_field: "max_completion_tokens", ..Dialect::PLAIN },
         )
     },
@@ -127,7 +127,7 @@ static VENDORS: &[Vendor] = &[
         THOUGHTS_BACK,
     ),
     Vendor {
-        // Without this switch its thoughts are in the text.
+        // Without this switch, the thoughts are part of the text.
         switches: &["reasoning_split"],
         ..vendor(
             "minimax",
@@ -163,7 +163,7 @@ static VENDORS: &[Vendor] = &[
         "https://api.mistral.ai/v1",
         &["api.mistral.ai"],
         &["MISTRAL_API_KEY"],
-        // It always reports the usage, and refuses unknown fields.
+        // Mistral always reports the usage, and refuses unknown fields.
         Dialect { call_ids: CallIdForm::Nine, asks_usage: false, ..Dialect::PLAIN },
     ),
     vendor("groq", "https://api.groq.com/openai/v1", &["api.groq.com"], &["GROQ_API_KEY"], Dialect::PLAIN),
@@ -219,7 +219,7 @@ static VENDORS: &[Vendor] = &[
             "http://127.0.0.1:11434",
             &[],
             &[],
-            // Its server parses schemas to its own types: it drops references, and refuses `true`.
+            // Its server parses schemas into its own types: it drops references, and refuses `true`.
             Dialect { thoughts: Some("thinking"), schema: SchemaForm::Plain, ..Dialect::PLAIN },
         )
     },
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ollama_gets_no_schema_that_its_server_cannot_read() {
+    fn ollama_gets_only_schemas_that_its_server_can_parse() {
         let schema = serde_json::json!({"$defs": {"P": {"type": "string"}},
             "properties": {"any": true, "at": {"$ref": "#/$defs/P"}}});
         let form = Vendor::named("ollama").map(|ollama| ollama.dialect.schema).unwrap();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vendor_is_known_by_its_host_and_nobody_by_anothers() {
+    fn a_vendor_is_identified_only_by_its_own_hosts() {
         let at = |host: &str| Vendor::at(host).map(|vendor| vendor.name);
         assert_eq!(at("api.mistral.ai"), Some("mistral"));
         assert_eq!(at("my-team.openai.azure.com"), Some("azure"));

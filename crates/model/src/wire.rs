@@ -18,7 +18,7 @@ pub(crate) trait Wire: Send + Sync {
         "/models".to_owned()
     }
 
-    /// Returns the header of the key and the prefix of its value.
+    /// Returns the header for the key and the prefix of its value.
     fn key_header(&self) -> (HeaderName, &'static str);
 
     /// Returns additional headers of every request.
@@ -32,16 +32,16 @@ pub(crate) trait Wire: Send + Sync {
     /// Returns the maximum number of tokens of the reply, if the request's body sets one.
     fn limit(&self, settings: &ModelSettings, request: &Request) -> Option<u64>;
 
-    /// Creates a decoder for one reply of a model with this habit.
+    /// Creates a decoder for one reply of a model with this thinking habit.
     fn decoder(&self, settings: &ModelSettings, habit: &ThinkHabit) -> Box<dyn EventDecoder>;
 }
 
 /// Decodes the events of one reply.
 ///
-/// It emits, in this order: text and thoughts as they arrive; at the end parts for the provider, calls, the usage once,
-/// and the finish. Any other end of the reply is an error, so that none of its parts counts.
+/// It emits text and thoughts as they arrive and, at the end, the provider's parts, the calls, the usage and the
+/// finish, in this order. A reply that ends in any other way is an error and is discarded.
 pub(crate) trait EventDecoder: Send {
-    /// Decodes one event: its kind, which is empty if the wire has none, and its data.
+    /// Decodes one event from its data and its kind, which is empty if the wire has none.
     fn event(&mut self, kind: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError>;
 
     /// Processes the end of the bytes.
@@ -56,7 +56,7 @@ pub(crate) trait EventDecoder: Send {
     }
 }
 
-/// Parses the data of an event. Unreadable fields are dropped and logged.
+/// Parses the data of an event. Fields that cannot be parsed are dropped and logged.
 pub(crate) fn read<T: DeserializeOwned>(data: &str) -> Result<T, ModelError> {
     let Decoded { value, dropped } =
         json::decode(data.as_bytes()).map_err(|error| refusal::unreadable(data, &error))?;
@@ -66,10 +66,10 @@ pub(crate) fn read<T: DeserializeOwned>(data: &str) -> Result<T, ModelError> {
     Ok(value)
 }
 
-/// Typical size of a lead agent's request with its prompt and tools, in bytes.
+/// Typical size of a lead agent's request with prompt and tools, in bytes.
 const USUAL_BODY_BYTES: usize = 32 * 1024;
 
-/// Writes a body as JSON.
+/// Serializes a body as JSON.
 pub(crate) fn written(body: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(USUAL_BODY_BYTES);
     serde_json::to_writer(&mut bytes, body)?;
@@ -83,5 +83,5 @@ pub(crate) fn garbled(detail: impl Into<String>) -> ModelError {
 
 /// Returns the error for a truncated reply.
 pub(crate) fn cut() -> ModelError {
-    ModelError::Cut("the answer was cut".to_owned())
+    ModelError::Cut("the answer was truncated".to_owned())
 }

@@ -5,8 +5,8 @@ use reqwest::{Error, Response};
 /// Reads the body of a response.
 ///
 /// # Errors
-/// Those that `broken` makes of a broken connection, and `too_large` of the number of bytes that were received when
-/// they exceeded the limit.
+/// The result of `broken` if the connection breaks, or of `too_large`, with the number of bytes received so far, if the
+/// body exceeds the limit.
 pub async fn read_body<E>(
     mut response: Response,
     limit: usize,

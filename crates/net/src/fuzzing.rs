@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_corpora_of_the_fuzzers_and_their_mutants_are_read() {
+    fn the_fuzzing_corpora_and_their_mutants_are_parsed() {
         assert!(check_corpus("foreign_json", foreign_json).unwrap() > 5);
         assert!(check_corpus("events", events).unwrap() > 3);
     }

@@ -1,4 +1,4 @@
-//! Fetches URLs from untrusted sources: a model, a page, a message. No other code does.
+//! Fetches URLs from untrusted sources: a model, a page, a message. No other code fetches them.
 //!
 //! A URL is checked first (`target.rs`); its name is resolved once, the addresses are checked (`address.rs`), and the
 //! connection uses a checked address (`resolve.rs`). Redirects are followed here and checked like new URLs, and headers
@@ -158,9 +158,9 @@ impl Guard {
             let request = self.client.get(url.clone()).headers(headers.clone()).timeout(patience);
             let response = request.send().await.map_err(|error| failed(&url, &error))?;
             let Some(next) = redirect(&response) else { return Ok((url, response)) };
-            let next = url.join(&next?).map_err(|_| refused("the site redirects to what is no URL"))?;
+            let next = url.join(&next?).map_err(|_| refused("the site redirects to an invalid URL"))?;
             let next = self.checked.allowed.check(next).map_err(|error| {
-                GuardError::Refused(format!("the site redirects elsewhere, which is refused: {error}"))
+                GuardError::Refused(format!("the site redirects to a refused URL: {error}"))
             })?;
             if next.origin() != url.origin() {
                 headers = neutral(&headers);
@@ -185,7 +185,7 @@ fn redirect(response: &Response) -> Option<Result<String, GuardError>> {
         StatusCode::PERMANENT_REDIRECT,
     ];
     let place = response.headers().get(LOCATION).filter(|_| sends.contains(&response.status()))?;
-    Some(place.to_str().map(str::to_owned).map_err(|_| refused("the site redirects to what is no URL")))
+    Some(place.to_str().map(str::to_owned).map_err(|_| refused("the site redirects to an invalid URL")))
 }
 
 /// Returns the headers that may be sent to any origin.
@@ -211,7 +211,7 @@ async fn read(url: Url, response: Response, size: usize) -> Result<Fetched, Guar
     if let Some(coding) = headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
         let coding = String::from_utf8_lossy(coding.as_bytes()).into_owned();
         return Err(GuardError::Refused(format!(
-            "the site compresses in a way that was not asked for: {coding}"
+            "the site uses a compression that was not requested: {coding}"
         )));
     }
     if response.content_length().is_some_and(|length| length > size as u64) {
@@ -234,7 +234,8 @@ fn failed(url: &Url, error: &reqwest::Error) -> GuardError {
         cause = inner.source();
     }
     let host = url.host_str().unwrap_or_default();
-    let what = if error.is_timeout() { "does not answer" } else { "cannot be reached, or broke off" };
+    let what =
+        if error.is_timeout() { "does not answer" } else { "cannot be reached, or closed the connection" };
     let why = if last.is_empty() { String::new() } else { format!(": {last}") };
     GuardError::Unreachable(format!("{host} {what}{why}"))
 }

@@ -50,8 +50,8 @@ pub fn parse(bytes: &[u8]) -> serde_json::Result<Value> {
     from_utf8(bytes).map_or_else(|| serde_json::from_str(&repair(bytes)), Ok)
 }
 
-/// Parses a type. A field or entry of the wrong type is dropped, or the object that contains it if the type requires
-/// it.
+/// Parses a type. A field or entry of the wrong type is dropped; if the type requires it, the object that contains it
+/// is dropped instead.
 ///
 /// # Errors
 /// When the bytes are not JSON, are nested too deeply, or do not match the type.
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_or_entry_that_cannot_be_read_costs_nothing_beside_it() {
+    fn an_unreadable_field_or_entry_affects_nothing_else() {
         let check = |text: &str, title: Option<&str>, entries: Vec<PageEntry>, dropped: &[&str]| {
             let page = Page { title: title.map(str::to_owned), entries };
             let decoded = decode::<Page>(text.as_bytes()).unwrap();
@@ -178,12 +178,12 @@ mod tests {
         check(r#"{"title": "a", "entries": {"name": "b"}}"#, Some("a"), vec![], &["entries"]);
         check(r#"{"title": "\ud83d", "entries": 1}"#, Some("\u{fffd}"), vec![], &["entries"]);
         let many = format!(r#"{{"entries": [{}]}}"#, vec!["1"; MAX_DROPPED + 1].join(","));
-        assert!(decode::<Page>(many.as_bytes()).is_err(), "what is wrong all over is refused");
+        assert!(decode::<Page>(many.as_bytes()).is_err(), "a document with too many faults is refused");
         assert!(decode::<Page>(b"7").is_err());
     }
 
     #[test]
-    fn depth_is_bounded_and_a_cut_is_an_error() {
+    fn depth_is_limited_and_truncation_is_an_error() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(parse(nested(100).as_bytes()).is_ok());
         for text in [nested(100_000), "[".repeat(100_000), r#"{"a": "#.repeat(50_000)] {
@@ -206,7 +206,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused_without_nul(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_parsed_or_refused_without_nul(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let in_text = [b"{\"a\":\"", &bytes[..], b"\"}"].concat();
             for bytes in [&bytes, &in_text] {
                 let _ = decode::<Page>(bytes);

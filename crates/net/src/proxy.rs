@@ -41,7 +41,7 @@ pub enum HostError {
     #[error("{0}")]
     Direct(#[from] io::Error),
     /// The proxy is unreachable, or refused to connect.
-    #[error("no connection by the proxy {proxy}: {why}")]
+    #[error("no connection through the proxy {proxy}: {why}")]
     Proxy {
         /// Address of the proxy.
         proxy: String,
@@ -53,7 +53,7 @@ pub enum HostError {
 /// An environment variable is not a valid proxy address. Its value is omitted, because it may contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the environment variable {0} is no address of a proxy: write `http://HOST:PORT`, or `https://`, `socks5://` or \
+    "the environment variable {0} is not the URL of a proxy: write `http://HOST:PORT`, or `https://`, `socks5://` or \
      `socks5h://`"
 )]
 pub struct ProxyFault(&'static str);
@@ -82,13 +82,13 @@ impl ProxySettings {
         IN_FORCE.get_or_init(Self::from_env).clone()
     }
 
-    /// Makes these the settings of this process, unless a connection has used others. Its environment does not count
-    /// then.
+    /// Makes these the settings of this process instead of the environment's. Has no effect once a connection has used
+    /// other settings.
     pub fn enforce(self) {
         IN_FORCE.set(self).ok();
     }
 
-    /// Reads the environment. Names in capital letters win. The start checks them: see [`Self::check`].
+    /// Reads the environment. Upper-case names take precedence. Startup checks the values with [`Self::check`].
     #[must_use]
     pub fn from_env() -> Self {
         let [http, https, all, no] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"].map(|name| {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_an_exception_counts() {
+    fn every_form_of_an_exception_applies() {
         let cases = [
             ("", "gateway.test", false),
             ("*", "gateway.test", true),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_cannot_be_used_is_named_without_its_value() {
+    fn an_unusable_proxy_is_reported_without_its_value() {
         let of = |https: &str| ProxySettings { https: https.to_owned(), ..ProxySettings::default() };
         for usable in [
             "",
@@ -372,12 +372,12 @@ mod tests {
         let useless = ["http://b.test", "c.test;d.test"];
         assert_eq!(rules("a.test, http://b.test,c.test;d.test,*").useless_exceptions(), useless);
         let all = ProxySettings { all: "socks://a.test".into(), ..of("http://proxy.test:1") };
-        assert_eq!(all.check(), Err(ProxyFault("ALL_PROXY")), "also one that another hides");
+        assert_eq!(all.check(), Err(ProxyFault("ALL_PROXY")), "even an overridden one");
         let shown = format!("{:?}", rules("x.test"));
         assert!(shown.contains("x.test") && !shown.contains("s3cret") && !shown.contains("ada"), "{shown}");
     }
 
-    /// Starts a proxy that answers a request like this and echoes; returns its port and the request.
+    /// Starts a proxy that gives this answer and then echoes. Returns its port and the request.
     async fn proxy(answer: &'static str) -> (u16, tokio::task::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tunnel_is_asked_for_with_the_credentials_of_the_address() {
+    async fn a_tunnel_is_requested_with_the_credentials_of_the_address() {
         let (port, asked) = proxy("HTTP/1.1 200 OK\r\n\r\n").await;
         let rules = ProxySettings { https: format!("http://ada:s3cret@127.0.0.1:{port}"), ..rules("") };
         let mut stream = rules.connect("gateway.test", 443, true).await.unwrap();
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_error_names_the_proxy_and_not_its_password() {
+    async fn an_error_names_the_proxy_without_its_password() {
         let (port, _asked) = proxy("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n").await;
         for (port, why) in [(port, "proxy authorization required"), (1, "onnect")] {
             let rules = ProxySettings { https: format!("http://ada:s3cret@127.0.0.1:{port}"), ..rules("") };

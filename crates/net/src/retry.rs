@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_of_the_header_is_understood() {
+    fn every_form_of_the_header_is_parsed() {
         let now = httpdate::parse_http_date("Fri, 20 Nov 2026 08:00:00 GMT").unwrap();
         let check = |name: &'static str, value: &str, expect: Option<u64>| {
             let mut headers = HeaderMap::new();

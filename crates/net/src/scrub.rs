@@ -2,9 +2,9 @@
 //! recognized by value, if they are configured or issued by a platform, and by their format. The types that hold
 //! secrets do not print them either; this is the second line of defense.
 //!
-//! The known secrets are global: a secret is registered once, and all output goes through [`hide`], so no code needs
-//! access to the secrets of another. Users choose their own secrets: these are only removed from the output of the
-//! user's commands and from the log, and do not affect texts of others.
+//! The known secrets are global: a secret is registered once, and all output goes through [`hide`], so no module needs
+//! access to another's secrets. Users choose their own secrets: these are only removed from the output of the user's
+//! commands and from the log, and do not affect texts of others.
 
 mod known;
 
@@ -30,7 +30,7 @@ const SHAPES: &[&str] = &[
     r"(\bbot|\b)[0-9]{6,12}:[A-Za-z0-9_-]{30,}",
     // Slack: bot, user, app-level and refresh tokens.
     r"()\bx(?:ox[a-z]|app)(?:\.xox[a-z])?-[A-Za-z0-9-]{10,}",
-    // Discord: user id, time and signature in base64, with dots between.
+    // Discord: user id, time and signature in base64, separated by dots.
     r"()\b[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,}",
     // Feishu and Lark: tenant, user and app access tokens.
     r"()\b[tua]-[A-Za-z0-9]{2,}[A-Za-z0-9._-]{18,}",
@@ -156,7 +156,7 @@ pub fn looks_secret(value: &str) -> bool {
         && has(|c| c.is_ascii_alphabetic())
 }
 
-/// Returns how a secret looks in plain text, in JSON, in an address and in a form.
+/// Returns the spellings of a secret in plain text, JSON, URLs and forms.
 fn spellings(secret: &str, least: usize) -> impl Iterator<Item = String> + use<> {
     let json = secret.replace('\\', r"\\").replace('"', r#"\""#);
     let form: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
@@ -210,8 +210,8 @@ impl GrowingTalk {
         let mut starts = self.0.char_indices().map(|(at, _)| at);
         let held = starts.find(|at| self.0.get(*at..).is_some_and(is_begun)).unwrap_or(self.0.len());
         let rest = self.0.split_off(held);
-        let told = std::mem::replace(&mut self.0, rest);
-        hide_in_talk(&told).into_owned()
+        let released = std::mem::replace(&mut self.0, rest);
+        hide_in_talk(&released).into_owned()
     }
 
     /// Returns the held text at the end.
@@ -280,7 +280,7 @@ pub fn hide_and_cut(text: &str, most: usize) -> String {
 
 fn shapes() -> &'static [Regex] {
     static COMPILED: OnceLock<Vec<Regex>> = OnceLock::new();
-    // The first test detects an invalid format.
+    // The tests detect an invalid format.
     COMPILED.get_or_init(|| SHAPES.iter().filter_map(|shape| Regex::new(shape).ok()).collect())
 }
 
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_hidden_however_it_is_spelt_and_whenever_it_became_known() {
+    fn a_secret_is_hidden_in_every_spelling_from_any_source() {
         let secret = "a/key-with=signs\"and 'quotes'";
         remember([secret.to_owned(), "short".to_owned()]);
         remember_issued("issued-0123456789");
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_persons_secrets_are_hidden_in_every_spelling_and_line_by_line() {
+    fn a_users_secrets_are_hidden_in_every_spelling_and_line_by_line() {
         let key = "-----BEGIN KEY-----\nAAAABBBBCCCCDDDDEEEE\nshort\n-----END KEY-----";
         let words = SecretWords::remember(["pass \"word\" 1", key]);
         let check = |text: &str, expect: &str| assert_eq!(words.hide(text), expect, "{text}");
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(
             [hide(others), hide_in_talk(others), hide_in_growing_talk(others)],
             [others; 3],
-            "theirs alone"
+            "hidden only in their own output"
         );
         assert_eq!(hide_in_growing_talk("say pass \"wo"), "say pass \"wo");
         assert_eq!(SecretWords::default().hide("x"), "x");
@@ -353,33 +353,33 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_pieces_is_told_by_no_piece() {
+    fn no_chunk_reveals_a_split_secret() {
         remember(["zq-secret-in-pieces".to_owned()]);
-        let told = |pieces: &[&str]| {
+        let stream = |pieces: &[&str]| {
             let mut talk = GrowingTalk::default();
-            let told: Vec<String> = pieces.iter().map(|piece| talk.push(piece)).collect();
-            (told, talk.finish())
+            let shown: Vec<String> = pieces.iter().map(|piece| talk.push(piece)).collect();
+            (shown, talk.finish())
         };
         let check = |pieces: &[&str], expected: &[&str], rest: &str| {
             let expected = expected.iter().map(|piece| (*piece).to_owned()).collect();
-            assert_eq!(told(pieces), (expected, rest.to_owned()), "{pieces:?}");
+            assert_eq!(stream(pieces), (expected, rest.to_owned()), "{pieces:?}");
         };
         check(&["it is zq-sec", "ret-in-", "pieces!"], &["it is ", "", "[secret]!"], "");
         check(&["it is zq-secret-in-pieces"], &["it is [secret]"], "");
         check(&["zzq", "-secret-in-piec", "es zq"], &["z", "", "[secret] "], "zq");
         check(&["zq-secret", "ary é", "z"], &["", "zq-secretary é", ""], "z");
         let one_by_one: Vec<String> = "a zq-secret-in-pieces z".chars().map(String::from).collect();
-        let (pieces, rest) = told(&one_by_one.iter().map(String::as_str).collect::<Vec<_>>());
+        let (pieces, rest) = stream(&one_by_one.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(pieces.concat() + &rest, "a [secret] z");
     }
 
     #[test]
-    fn every_shape_compiles() {
+    fn every_pattern_compiles() {
         assert_eq!(shapes().len(), SHAPES.len());
     }
 
     #[test]
-    fn each_platforms_token_shape_is_hidden() {
+    fn the_token_format_of_each_platform_is_hidden() {
         let check = |text: &str, expect: &str| assert_eq!(scrub(text), expect, "{text}");
         let discord = format!("M{}.{}.{}", "T".repeat(24), "GabcdE", "s".repeat(38));
         check(

@@ -1,4 +1,4 @@
-//! Sends requests to the network, or to the simulation of a thread, which answers them in memory.
+//! Sends requests to the network, or to the thread's simulated network, which answers in memory.
 
 use reqwest::{Request, RequestBuilder, Response};
 use std::{cell::Cell, pin::Pin};
@@ -13,12 +13,13 @@ thread_local! {
     static SIMULATED: Cell<Option<SimulatedNetwork>> = const { Cell::new(None) };
 }
 
-/// Has a function answer all requests of this thread until it ends. The timeouts of requests are the function's task.
+/// Makes a function answer all requests of this thread until the thread ends. The function has to apply the requests'
+/// timeouts.
 pub fn simulate(answer: SimulatedNetwork) {
     SIMULATED.set(Some(answer));
 }
 
-/// Sends a request, up to the headers of its answer.
+/// Sends a request and returns the answer once its headers have arrived.
 ///
 /// # Errors
 /// When the request is invalid, or is not answered.

@@ -23,7 +23,7 @@ pub struct TooLarge;
 /// Default maximum size of an event, in bytes.
 const LIMIT: usize = 8 * 1024 * 1024;
 
-/// Decodes bytes to events. Chunks may be split anywhere, even inside of a character.
+/// Decodes bytes into events. Chunks may be split anywhere, even inside a character.
 #[derive(Debug)]
 pub struct SseDecoder {
     /// Maximum size of an event, in bytes.
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_comments_and_line_ends_are_read_as_the_standard_says() {
+    fn fields_comments_and_line_ends_follow_the_standard() {
         let check =
             |text: &str, expect: &[SseEvent]| assert_eq!(decode(&[text.as_bytes()]), expect, "{text:?}");
         check("data: a\n\n", &[event("", "a", None)]);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_event_can_be_had_without_its_blank_line() {
+    fn the_last_event_needs_no_blank_line() {
         for (text, expect) in [
             ("data: a\n\n", None),
             ("", None),
@@ -211,12 +211,12 @@ mod tests {
             let events: Vec<_> =
                 text.as_bytes().chunks(size).flat_map(|chunk| decoder.push(chunk).unwrap()).collect();
             assert_eq!(events, expect, "by {size}");
-            assert_eq!((decoder.end(), decoder.is_in_document()), (vec![], true), "the last one is cut");
+            assert_eq!((decoder.end(), decoder.is_in_document()), (vec![], true), "the last is truncated");
         }
         let mut decoder = SseDecoder::default();
         decoder.push(b"{\n").unwrap();
         let mut pieces = std::iter::repeat_n(vec![b'\n'; 1024 * 1024], 9);
-        assert!(pieces.any(|piece| decoder.push(&piece).is_err()), "it is bounded");
+        assert!(pieces.any(|piece| decoder.push(&piece).is_err()), "its size is limited");
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn where_chunks_split_does_not_matter(text in "(data: [a-zäé\u{1F98C}]{0,9}|id: 1|:|)(\n|\r|\r\n){1,2}(data:x|event: e)?(\n\n|\r\n\r\n)?", cuts in prop::collection::vec(0usize..40, 0..6)) {
+        fn chunk_boundaries_do_not_matter(text in "(data: [a-zäé\u{1F98C}]{0,9}|id: 1|:|)(\n|\r|\r\n){1,2}(data:x|event: e)?(\n\n|\r\n\r\n)?", cuts in prop::collection::vec(0usize..40, 0..6)) {
             let bytes = text.as_bytes();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(bytes.len())).collect();
             cuts.extend([0, bytes.len()]);

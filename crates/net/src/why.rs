@@ -17,7 +17,7 @@ fn why_with(error: &reqwest::Error, rules: &ProxySettings) -> String {
         (false, false) => "the connection broke",
     };
     let proxy = error.url().filter(|_| error.is_connect()).and_then(|url| rules.shown_for(url));
-    let by = proxy.map(|proxy| format!(" by the proxy {proxy}")).unwrap_or_default();
+    let by = proxy.map(|proxy| format!(" through the proxy {proxy}")).unwrap_or_default();
     let cause = std::iter::successors(error.source(), |&source| source.source()).last();
     cause.map_or_else(|| format!("{what}{by}"), |cause| format!("{what}{by}: {cause}"))
 }
@@ -27,14 +27,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_error_of_connecting_names_the_proxy_and_no_password() {
+    async fn a_connection_error_names_the_proxy_without_its_password() {
         let proxy = "http://ada:s3cret@127.0.0.1:1";
         let rules = ProxySettings { http: proxy.to_owned(), ..ProxySettings::default() };
         crate::install_crypto();
         let client = crate::builder().no_proxy().proxy(reqwest::Proxy::all(proxy).unwrap()).build().unwrap();
         let error = client.get("http://gateway.test/?key=hush").send().await.unwrap_err();
         let said = why_with(&error, &rules);
-        assert!(said.starts_with("cannot connect by the proxy 127.0.0.1:1: "), "{said}");
+        assert!(said.starts_with("cannot connect through the proxy 127.0.0.1:1: "), "{said}");
         assert!(said.to_lowercase().contains("refused"), "{said}");
         assert!(!said.contains("s3cret") && !said.contains("hush"), "{said}");
         let direct = why_with(&error, &ProxySettings::default());

@@ -1,4 +1,4 @@
-//! Login accounts and tokens for the command line and the HTTP API: the checks before the store is used, and their
+//! Login accounts and tokens for the command line and the HTTP API: the checks before a change is stored, and their
 //! JSON.
 
 use crate::{
@@ -6,15 +6,13 @@ use crate::{
     rights,
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use pudu_client::{
-    base::{UserId, digest},
-    store::{
-        AddedAccount, Adoption, ApiToken, AuditEntry, ChangedPassword, Db, MAX_USER_TOKENS, PasswordChange,
-        RemovedAccount, StoreError, UserAccount,
-    },
-};
+use pudu_base::{UserId, digest};
 use pudu_config::UnpairedPeople;
 use pudu_kit::clock;
+use pudu_store::{
+    AddedAccount, Adoption, ApiToken, AuditEntry, ChangedPassword, Db, MAX_USER_TOKENS, PasswordChange,
+    RemovedAccount, StoreError, UserAccount,
+};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -43,25 +41,25 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
     /// The e-mail address is invalid.
-    #[error("\"{0}\" is no e-mail address")]
+    #[error("\"{0}\" is not a valid e-mail address")]
     NoEmail(String),
     /// The password is too weak.
     #[error("{0}")]
     Password(&'static str),
     /// The address is in use.
-    #[error("somebody has the address {0} already")]
+    #[error("the address {0} is already in use")]
     Taken(String),
     /// No account has this address or ID.
-    #[error("nobody signs in as \"{0}\"; `pudu user list` lists who does")]
+    #[error("no account signs in as \"{0}\"; `pudu user list` lists the accounts")]
     Unknown(String),
     /// No other administrator would be left.
-    #[error("{0} is the last administrator: make another one before, or remove the others first")]
+    #[error("{0} is the last administrator: create another one first, or remove the other accounts first")]
     LastAdministrator(String),
     /// The token's settings are invalid.
     #[error("{0}")]
     Token(String),
     /// The token does not exist.
-    #[error("there is no such token")]
+    #[error("token not found")]
     NoToken,
     /// The store failed.
     #[error("the store cannot be used")]
@@ -125,7 +123,7 @@ pub fn fresh_of_provider(
     })
 }
 
-/// A change of an account, for the audit.
+/// A change to an account, for the audit.
 #[derive(Clone, Copy, Debug)]
 pub enum AccountChange {
     /// Create the account.
@@ -155,16 +153,16 @@ impl AccountChange {
     }
 }
 
-/// Changes an account and writes an audit entry with the actor, the change, and its user or token. The entry has no
-/// further data, so that users can be deleted.
+/// Changes an account and writes an audit entry with the actor, the change, and the affected user or token. The entry
+/// has no further data, so that users can be deleted.
 pub async fn audited<T, E: From<StoreError>>(
     db: &Db,
     by: &str,
     change: AccountChange,
-    whose: &str,
+    affected: &str,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
-    let entry = rights::audit_entry(change.action(), whose.to_owned());
+    let entry = rights::audit_entry(change.action(), affected.to_owned());
     let entry = db.begin_audit_entry(AuditEntry { person: by.to_owned(), ..entry }).await?;
     let done = work.await;
     db.end_audit_entry(entry, Some(i64::from(done.is_err())), clock::now()).await?;
@@ -300,10 +298,10 @@ pub async fn add_token(
     let wrong = |what: String| Err(AccountError::Token(what));
     let name = order.name.trim();
     if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
-        return wrong(format!("the name has 1 to {MAX_NAME_CHARS} characters"));
+        return wrong(format!("the name must have 1 to {MAX_NAME_CHARS} characters"));
     }
     if let Some(unknown) = order.scopes.iter().find(|scope| !SCOPES.contains(&scope.as_str())) {
-        return wrong(format!("\"{unknown}\" is no scope; there are {}", SCOPES.join(", ")));
+        return wrong(format!("unknown scope \"{unknown}\"; the scopes are {}", SCOPES.join(", ")));
     }
     let scopes: Vec<&str> =
         SCOPES.iter().copied().filter(|scope| order.scopes.iter().any(|other| other == scope)).collect();
@@ -311,10 +309,11 @@ pub async fn add_token(
         return wrong("a token needs at least one scope".to_owned());
     }
     if order.days.is_some_and(|days| !(1..=MAX_TOKEN_DAYS).contains(&days)) {
-        return wrong(format!("a token ends after 1 to {MAX_TOKEN_DAYS} days"));
+        return wrong(format!("a token must expire after 1 to {MAX_TOKEN_DAYS} days"));
     }
     let mut bytes = [0u8; 32];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| anyhow::anyhow!("the system's random number generator failed: {error}"))?;
     let text = format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
     let now = clock::now();
     let token = ApiToken {
@@ -330,7 +329,7 @@ pub async fn add_token(
     audited(db, by, AccountChange::AddToken, user.as_str(), async {
         match db.add_api_token(token.clone(), &hash).await? {
             true => Ok((token.clone(), text)),
-            false => wrong(format!("a user has {MAX_USER_TOKENS} tokens at most: revoke some")),
+            false => wrong(format!("a user can have at most {MAX_USER_TOKENS} tokens: revoke some")),
         }
     })
     .await
@@ -372,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_a_name_and_a_domain() {
+    fn email_addresses_need_a_local_part_and_a_domain() {
         for (text, expected) in [
             ("ada@example.org", Some("ada@example.org")),
             (" Ada.L+x@Example.ORG ", Some("Ada.L+x@example.org")),

@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod names;
 pub mod passwords;
+pub mod person;
 pub mod rights;
 mod users;
 

@@ -1,9 +1,7 @@
 //! Names of users, shown in lists in place of IDs.
 
-use pudu_client::{
-    store::{Db, StoreError},
-    wire::thread::API_ACCOUNT,
-};
+use pudu_langgraph::thread::API_ACCOUNT;
+use pudu_store::{Db, StoreError};
 use std::collections::HashMap;
 
 /// E-mail addresses of users by user ID.
@@ -49,7 +47,7 @@ impl PeopleNames {
         name.map(String::as_str).filter(|name| !name.is_empty())
     }
 
-    /// Returns a bot's verdict with the name of its author. Users of chats appear with their names there.
+    /// Returns a verdict with the name of its author in place of a user ID. Users of chats already appear by name.
     pub fn verdict(&self, account: &str, verdict: &str) -> String {
         match verdict.split_once(" by ").filter(|_| account == API_ACCOUNT) {
             Some((word, by)) => format!("{word} by {}", self.users.named(by)),

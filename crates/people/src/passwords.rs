@@ -135,8 +135,8 @@ const COMMON: &[&str] = &[
 #[derive(Clone)]
 pub struct Passwords {
     permits: Arc<Semaphore>,
-    /// A hash without a password, so that checking an unknown user takes as long as checking a known one.
-    nobody: Arc<OnceCell<String>>,
+    /// Hash of a random password, so that checking an unknown user takes as long as checking a known one.
+    dummy_hash: Arc<OnceCell<String>>,
 }
 
 /// Result of a password check.
@@ -152,7 +152,7 @@ pub enum PasswordCheck {
 
 impl Default for Passwords {
     fn default() -> Self {
-        Self { permits: Arc::new(Semaphore::new(MAX_CONCURRENT_HASHES)), nobody: Arc::default() }
+        Self { permits: Arc::new(Semaphore::new(MAX_CONCURRENT_HASHES)), dummy_hash: Arc::default() }
     }
 }
 
@@ -163,16 +163,17 @@ impl Passwords {
         self.work(move || hash(password.expose_secret())).await?
     }
 
-    /// Checks a password against a hash. Without a hash it takes as long and fails.
+    /// Checks a password against a hash. Without a hash, the check takes just as long and fails.
     pub async fn check(&self, password: &SecretString, hash: Option<&str>) -> Result<PasswordCheck> {
-        let nobody = self.nobody.get_or_try_init(|| async {
+        let dummy_hash = self.dummy_hash.get_or_try_init(|| async {
             let mut bytes = [0u8; 32];
-            getrandom::fill(&mut bytes).map_err(|error| anyhow!("no randomness: {error}"))?;
+            getrandom::fill(&mut bytes)
+                .map_err(|error| anyhow!("the system's random number generator failed: {error}"))?;
             self.hash(&STANDARD.encode(bytes).into()).await
         });
         let (known, hash) = match hash {
             Some(hash) => (true, hash.to_owned()),
-            None => (false, nobody.await?.clone()),
+            None => (false, dummy_hash.await?.clone()),
         };
         let password = password.clone();
         let found = self.work(move || check(password.expose_secret(), &hash)).await?;
@@ -235,12 +236,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_password_is_known_again_by_every_kind_of_hash() {
+    async fn passwords_are_verified_against_every_kind_of_hash() {
         let passwords = Passwords::default();
         let (right, wrong) = (SecretString::from("correct horse"), SecretString::from("Correct horse"));
         let own = passwords.hash(&right).await.unwrap();
         assert!(own.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{own}");
-        assert_ne!(passwords.hash(&right).await.unwrap(), own, "each has a salt of its own");
+        assert_ne!(passwords.hash(&right).await.unwrap(), own, "each hash has its own salt");
         let check = async |password, hash: &str| passwords.check(password, Some(hash)).await.unwrap();
         assert_eq!(check(&right, &own).await, PasswordCheck::Right);
         assert_eq!(check(&wrong, &own).await, PasswordCheck::Wrong);
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_or_tried_first_is_no_password() {
+    fn short_and_common_passwords_are_refused() {
         for (password, good) in [
             ("correct horse", true),
             ("1234567", false),

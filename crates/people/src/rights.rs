@@ -1,14 +1,14 @@
 //! Finds the user whose data is exported or deleted. The command line and the HTTP API share this code.
 
-use crate::Users;
-use anyhow::{Context, Result, bail};
-use pudu_client::{
-    ExportedPerson, ForgottenPerson, PersonData, PersonError,
-    base::{UserId, digest},
-    store::{AccountPerson, AuditEntry, Db, PersonKeys},
+use crate::{
+    Users,
+    person::{ExportedPerson, ForgottenPerson, PersonData, PersonError},
 };
+use anyhow::{Context, Result, bail};
+use pudu_base::{UserId, digest};
 use pudu_config::UnpairedPeople;
 use pudu_kit::clock;
+use pudu_store::{AccountPerson, AuditEntry, Db, PersonKeys};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,18 +22,19 @@ const REPLY_SENDER: &str = "/sender";
 /// Length of the digest that identifies a deleted user, in hexadecimal digits.
 const MARK_CHARS: usize = 16;
 
-/// A user with the known addresses and platform identities.
+/// A user with the known e-mail address and platform identities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownUser {
     /// The user.
     pub user: UserId,
     /// E-mail address of the login account.
     pub email: Option<String>,
-    /// The separate users of the platform identities before they were linked to this user.
+    /// Users that the platform identities were before they were linked to this one.
     pub former: Vec<UserId>,
     /// Platform identities of the user.
     pub people: Vec<AccountPerson>,
-    /// Platform identities that share everything but their secrets (`unpaired_people: shared`).
+    /// Platform identities whose secrets belong to this user, although all their other data is shared
+    /// (`unpaired_people: shared`).
     pub secrets_only: Vec<AccountPerson>,
 }
 
@@ -91,9 +92,9 @@ pub fn pick<'k>(known: &'k [KnownUser], wanted: &str) -> Result<&'k KnownUser> {
         .filter(|one| one.email.as_deref() == Some(wanted) || one.people.iter().any(is_meant))
         .collect();
     match found.as_slice() {
-        [] => bail!("nothing is stored of anybody called \"{wanted}\"; `pudu users` lists who there is"),
+        [] => bail!("nothing is stored about a user \"{wanted}\"; `pudu users` lists the users"),
         [one] if one.user == UserId::local() => bail!(
-            "they share the user `default` with others, and what is theirs there cannot be told apart; \
+            "they share the user `default` with others, and their data there cannot be distinguished; \
              `--user default` means all of it"
         ),
         [one] => Ok(one),
@@ -104,7 +105,7 @@ pub fn pick<'k>(known: &'k [KnownUser], wanted: &str) -> Result<&'k KnownUser> {
     }
 }
 
-/// Lists users by their secrets, which are never shared: each platform identity with its own secrets is a user.
+/// Regroups users by their secrets, which are never shared: each platform identity with its own secrets is a user.
 pub fn with_own_secrets(mut known: Vec<KnownUser>) -> Vec<KnownUser> {
     let own: Vec<AccountPerson> = known.iter().flat_map(|one| one.secrets_only.iter().cloned()).collect();
     for one in &mut known {
@@ -116,7 +117,7 @@ pub fn with_own_secrets(mut known: Vec<KnownUser>) -> Vec<KnownUser> {
 
 impl KnownUser {
     /// Parses a user from the API's JSON.
-    pub fn read(told: &Value) -> Option<Self> {
+    pub fn read(value: &Value) -> Option<Self> {
         let text = |of: &Value, key: &str| Some(of.get(key)?.as_str()?.to_owned());
         let person = |of: &Value| {
             Some(AccountPerson {
@@ -126,11 +127,11 @@ impl KnownUser {
             })
         };
         let people = |key: &str| {
-            told.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(person).collect()
+            value.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(person).collect()
         };
         Some(Self {
-            user: UserId::from_raw(&text(told, "user")?).ok()?,
-            email: text(told, "email"),
+            user: UserId::from_raw(&text(value, "user")?).ok()?,
+            email: text(value, "email"),
             former: Vec::new(),
             people: people("people"),
             secrets_only: people("secrets_only"),
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_each_persons_own_where_all_else_is_shared() {
+    fn secrets_stay_separate_even_if_all_else_is_shared() {
         let mut own = one("telegram-7-x", None, &[]);
         own.secrets_only = one("x", None, &[("telegram", "7", "Ada")]).people;
         let shared = one("default", None, &[("telegram", "7", "Ada"), ("local", "local", "You")]);
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_is_found_by_whatever_names_one_only() {
+    fn a_user_is_found_by_any_unambiguous_name() {
         let known = [
             one("ada", Some("ada@example.org"), &[("slack", "U1", "Ada"), ("telegram", "7", "Ada L")]),
             one("slack-U2-x", None, &[("slack", "U2", "Bob")]),

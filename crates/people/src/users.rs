@@ -4,12 +4,10 @@
 //! room is a user too, with its own files and memory. Users are identified only by the platform's IDs, never by a name
 //! or a text.
 
-use pudu_client::{
-    base::UserId,
-    store::{Db, Identity, StoreError, unpaired_user},
-    wire::thread::API_ACCOUNT,
-};
+use pudu_base::UserId;
 use pudu_config::{LOCAL, UnpairedPeople};
+use pudu_langgraph::thread::API_ACCOUNT;
+use pudu_store::{Db, Identity, StoreError, unpaired_user};
 use std::{
     collections::HashMap,
     sync::{PoisonError, RwLock},
@@ -32,7 +30,7 @@ impl Users {
         let joined = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match joined.get(&(account.to_owned(), person.to_owned())) {
             Some(user) => user.clone(),
-            // The API knows people as users.
+            // The API identifies people by their user IDs.
             None if account == API_ACCOUNT => {
                 UserId::from_raw(person).unwrap_or_else(|_| unpaired_user(account, person))
             }
@@ -50,8 +48,8 @@ impl Users {
         is_theirs.then_some(own)
     }
 
-    /// Returns the user that other identities are linked to when they join this one: never the user shared by unpaired
-    /// identities.
+    /// Returns the user that other identities are linked to when they join this one. It is never the user that unpaired
+    /// identities share.
     pub fn own(&self, account: &str, person: &str) -> UserId {
         self.user_for(account, person, UnpairedPeople::Own)
     }
@@ -75,7 +73,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn people_are_users_by_themselves_until_they_join_another() {
+    fn identities_are_separate_users_until_they_join_another() {
         let users = Users::default();
         let of = |account, person| users.user_for(account, person, UnpairedPeople::Own);
         let ada = of("slack", "U1");
@@ -85,14 +83,14 @@ mod tests {
         users.join("telegram", "7", ada.clone());
         assert_eq!(of("telegram", "7"), ada);
         assert_eq!(users.former("telegram", "7"), Some(unpaired_user("telegram", "7")));
-        assert_eq!(users.former("slack", "U1"), None, "they are that one, or somebody else is");
+        assert_eq!(users.former("slack", "U1"), None, "the ID belongs to that user or to another one");
         users.part("telegram", "7");
         assert_ne!(of("telegram", "7"), ada);
         assert_eq!(users.former("telegram", "7"), None);
     }
 
     #[test]
-    fn where_the_operator_wants_it_those_who_joined_nobody_share_one() {
+    fn unlinked_identities_share_one_user_if_so_configured() {
         let users = Users::default();
         let of = |account, person| users.user_for(account, person, UnpairedPeople::Shared);
         assert_eq!(of("slack", "U1"), UserId::local());

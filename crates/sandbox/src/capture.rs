@@ -1,8 +1,8 @@
-//! Keeps the beginning and the end of an output of any length.
+//! Keeps the beginning and end of an output of any length.
 
 use std::collections::VecDeque;
 
-/// Number of bytes that are kept from each end.
+/// Number of bytes kept from each end.
 pub const END: usize = 256 * 1024;
 
 /// The kept part of an output.
@@ -25,13 +25,13 @@ impl Capture {
         self.cut += surplus as u64;
     }
 
-    /// Returns whether a part was dropped.
+    /// Returns whether part of the output was dropped.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.cut > 0
     }
 
-    /// Returns the kept output, with a note on the omitted part.
+    /// Returns the kept output, with a note in place of the omitted part.
     #[must_use]
     pub fn text(self) -> String {
         let tail: Vec<u8> = self.tail.into();
@@ -40,7 +40,7 @@ impl Capture {
             return String::from_utf8_lossy(&all).into_owned();
         }
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&tail));
-        format!("{head}\n[… {} bytes left out …]\n{tail}", self.cut)
+        format!("{head}\n[… {} bytes omitted …]\n{tail}", self.cut)
     }
 }
 
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_of_a_flood_are_kept_and_the_cut_is_told() {
+    fn both_ends_of_a_flood_are_kept_with_a_note_on_the_cut() {
         let mut capture = Capture::default();
         capture.push(b"begin");
         for _ in 0..21 {
@@ -59,7 +59,7 @@ mod tests {
         assert!(capture.is_cut());
         let text = capture.text();
         assert!(text.starts_with("beginxx") && text.ends_with("xxend"), "ends are missing");
-        assert!(text.contains("[… 26214 bytes left out …]"), "the cut is not told");
+        assert!(text.contains("[… 26214 bytes omitted …]"), "the cut is not told");
         assert!(text.len() < 2 * END + 100);
     }
 

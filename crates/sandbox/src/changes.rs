@@ -1,8 +1,8 @@
-//! Changes of a thread's files by one run: compares the workspace and the outputs before its first call that may write
-//! with those at its end.
+//! Finds the file changes of a run: compares the workspace and the outputs at the end of the run with their state
+//! before its first call that may write.
 //!
-//! Symlinks are listed and never followed. Deliberately absent: uploads, which belong to users, and changes of a
-//! command in the operator's mounts.
+//! Symlinks are listed but never followed. Deliberately absent: uploads, which belong to users, and changes within the
+//! operator's mounts.
 
 mod compare;
 mod records;
@@ -15,38 +15,38 @@ pub use records::ChangeRecords;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Maximum number of listed files; the summary counts all.
+/// Maximum number of listed files. The summary counts all scanned files.
 pub const MAX_LISTED_FILES: usize = 200;
 /// Maximum number of scanned files.
 pub const MAX_SCANNED_FILES: usize = 2000;
-/// Maximum size of a file with a hash and a diff, in bytes.
+/// Maximum size of a file that gets a hash and a diff, in bytes.
 pub const MAX_COMPARED_BYTES: u64 = 256 << 10;
-/// Maximum size of all diffs of a run, in bytes.
+/// Maximum total size of a run's diffs, in bytes.
 pub const MAX_DIFF_BYTES: usize = 1 << 20;
 
-/// Changes of files by a run.
+/// Changes to files by a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceChanges {
-    /// Number of files and lines.
+    /// Numbers of changed files and lines.
     pub summary: ChangeSummary,
-    /// Files, by path, at most [`MAX_LISTED_FILES`].
+    /// Changed files in order of their paths, at most [`MAX_LISTED_FILES`].
     pub files: Vec<FileChange>,
 }
 
-/// Number of changes.
+/// Numbers of changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeSummary {
-    /// New files.
+    /// Number of new files.
     pub created: u64,
-    /// Files with other contents.
+    /// Number of files with new contents.
     pub modified: u64,
-    /// Deleted files.
+    /// Number of deleted files.
     pub deleted: u64,
-    /// New symlinks.
+    /// Number of new symlinks.
     pub symlink_created: u64,
-    /// Added lines.
+    /// Number of lines added in all files.
     pub additions: u64,
-    /// Removed lines.
+    /// Number of lines removed in all files.
     pub deletions: u64,
     /// Whether some files were not scanned or listed, or a diff was truncated.
     pub truncated: bool,
@@ -58,7 +58,7 @@ pub struct ChangeSummary {
 pub enum ChangeStatus {
     /// The file is new.
     Created,
-    /// The file has other contents.
+    /// The file has new contents.
     Modified,
     /// The file was deleted.
     Deleted,
@@ -76,34 +76,40 @@ pub enum NoDiff {
     Large,
     /// The file's name suggests a secret.
     Sensitive,
-    /// The diffs of the run are too large.
+    /// The run's diffs or texts exceed the limit.
     Truncated,
     /// The file is or was a symlink.
     Symlink,
 }
 
-/// Change of one file.
+/// Change to one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Path for the agent.
+    /// Path of the file as the agent sees it.
     pub path: PathBuf,
-    /// Folder of the thread that contains it: `workspace` or `outputs`.
+    /// Folder of the thread that contains the file: `workspace` or `outputs`.
     pub root: String,
     /// Kind of the change.
     pub status: ChangeStatus,
-    /// Whether it is or was not text.
+    /// Whether the file is binary or was before.
     pub binary: bool,
-    /// Whether its name suggests a secret.
+    /// Whether the file's name suggests a secret.
     pub sensitive: bool,
-    /// Whether it is or was a symlink.
+    /// Whether the file is or was a symlink.
     pub symlink: bool,
-    /// Size in bytes before.
+    /// Target of the symlink before the run.
+    #[serde(default)]
+    pub symlink_target_before: Option<String>,
+    /// Target of the symlink after the run.
+    #[serde(default)]
+    pub symlink_target_after: Option<String>,
+    /// Size before the run, in bytes.
     pub size_before: Option<u64>,
-    /// Size in bytes after.
+    /// Size after the run, in bytes.
     pub size_after: Option<u64>,
-    /// SHA-256 before.
+    /// SHA-256 before the run.
     pub sha256_before: Option<String>,
-    /// SHA-256 after.
+    /// SHA-256 after the run.
     pub sha256_after: Option<String>,
     /// The change as a unified diff.
     pub diff: Option<String>,

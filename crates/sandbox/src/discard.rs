@@ -1,9 +1,8 @@
-//! Removes folders that commands have filled, however deep, large or protected.
+//! Removes folders that commands have filled, regardless of depth, size and permissions.
 //!
 //! Nothing here is recursive. Each subfolder is moved up next to its parent before it is processed, so that paths stay
-//! short and one folder is open at a time. No symlink is followed: commands cannot know the name of a moved folder,
-//! which is in a folder of the daemon.
-//! command knows, in a folder that is the daemon's.
+//! short and only one folder is open at a time. No symlink is followed: a moved folder is inside a folder of the
+//! daemon, under a name that commands cannot know.
 
 use pudu_base::MessageId;
 use rustix::fs::{Mode, OFlags};
@@ -14,8 +13,8 @@ use std::{
     path::Path,
 };
 
-/// Removes everything in a folder, which may be missing. If an entry cannot be removed, the others are still removed;
-/// the first error is returned.
+/// Removes everything in a folder, which may be missing. If an entry cannot be removed, the others are removed anyway,
+/// and the first error is returned.
 pub(crate) fn all(folder: &Path) -> io::Result<()> {
     let mut outcome = Ok(());
     // The next round processes the moved folders.
@@ -60,8 +59,8 @@ fn discard(entry: &DirEntry, up: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Grants the owner access to a folder: a command may have revoked it. On failure the next step fails. A folder that
-/// was replaced by a symlink is not followed.
+/// Grants the owner access to a folder, which a command may have revoked. If this fails, the next step fails. A symlink
+/// in place of the folder is not followed.
 fn allow(folder: &Path) {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     if let Ok(opened) = rustix::fs::open(folder, flags, Mode::empty()) {
@@ -76,7 +75,7 @@ mod tests {
     use cap_std::{ambient_authority, fs::Dir};
 
     #[test]
-    fn a_folder_goes_however_deep_it_is_and_nothing_outside_of_it() {
+    fn a_folder_of_any_depth_is_removed_and_nothing_outside_it() {
         let home = tempfile::tempdir().unwrap();
         let (outside, folder) = (home.path().join("outside"), home.path().join("deleted"));
         for path in [&outside, &folder] {

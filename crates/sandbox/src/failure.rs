@@ -1,4 +1,4 @@
-//! Maps I/O errors of file operations to sandbox errors.
+//! Converts I/O errors of file operations to sandbox errors.
 
 use pudu_base::SandboxError;
 use std::io;
@@ -7,11 +7,11 @@ use std::io;
 pub(crate) fn failed(path: &str, error: io::Error) -> SandboxError {
     let path = path.to_owned();
     match error.kind() {
-        // A name that is too long, or a path through a file, does not exist either.
+        // Nothing can exist at a path that goes through a file or has a name that is too long.
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
             SandboxError::Missing { path }
         }
-        // The directory handle's error for a symlink that leads outside.
+        // The directory handle's error for a path that leads outside.
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => SandboxError::Outside { path },
         _ if error.raw_os_error() == Some(rustix::io::Errno::XDEV.raw_os_error()) => {
             SandboxError::Outside { path }

@@ -1,6 +1,6 @@
-//! A thread's files, by the agent's paths. All access uses a directory handle per mount; no path is resolved from the
-//! machine's root, and files of a command never block. The daemon opens the handles; operations below them run with the
-//! permissions of the files' owner ([`rights`]), enforced by the kernel.
+//! A thread's files, addressed by the agent's paths. Each mount is accessed through its own directory handle: no path
+//! is resolved from the machine's root, and opening a file that a command created never blocks. The daemon opens the
+//! handles. Operations below them run with the permissions of the files' owner ([`rights`]), which the kernel enforces.
 
 use crate::{
     failure::{failed, no_file},
@@ -29,12 +29,12 @@ use std::{
 /// Folders that are hidden in lists.
 pub(crate) const SKIPPED: [&str; 7] =
     [".git", "node_modules", "__pycache__", ".venv", "target", ".cache", ".tool-results"];
-/// Maximum total size of a list's paths, in bytes.
+/// Maximum total size of the paths in a list, in bytes.
 const MAX_LISTED_BYTES: usize = 16 << 20;
-/// Number of the next temporary file, so that concurrent writes use different names.
+/// Number of the next temporary file, which gives concurrent writes different names.
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
-/// The files of one thread. The first mount is the thread's own folder, created on first use.
+/// The files of one thread. The first mount is the thread's own folder, which is created on first use.
 pub(crate) struct Files {
     mounts: Vec<Mount>,
     handles: Vec<OnceLock<Dir>>,
@@ -49,7 +49,7 @@ impl Files {
         Self { mounts, handles, owner }
     }
 
-    /// Returns the mounts; creates the thread's folder if needed.
+    /// Returns the mounts, and creates the thread's folder if needed.
     pub(crate) fn mounts(&self) -> Result<&[Mount], SandboxError> {
         self.own()?;
         Ok(&self.mounts)
@@ -115,14 +115,15 @@ impl Files {
         let shown = path.trim_end_matches('/');
         self.as_owner(path, || listed.walk(&dir.open_dir(inner)?, shown, depth))?;
         if listed.bytes > MAX_LISTED_BYTES {
-            let text = format!("the names below {path} are too many and too long: choose a folder below it");
+            let text = format!("the list of {path} is too long; choose a folder below it");
             return Err(SandboxError::Refused(text));
         }
         listed.entries.sort();
         Ok(listed.entries)
     }
 
-    /// Runs file operations with the owner's permissions. The handle must be open already: only the daemon can open it.
+    /// Runs file operations with the owner's permissions. The handle must already be open, because only the daemon can
+    /// open it.
     pub(crate) fn as_owner<T: Send>(
         &self,
         path: &str,
@@ -139,7 +140,7 @@ impl Files {
                 continue;
             }
             entries.push(DirEntry { path: at.clone(), folder: true, size: 0 });
-            // A mount that was removed meanwhile is empty.
+            // A mount that has been removed since then is treated as empty.
             if below < depth && self.mounts.iter().any(|mount| mount.agent == at) {
                 let room = limit.saturating_sub(entries.len());
                 entries.extend(self.list(&at, depth - below, room).unwrap_or_default());
@@ -151,7 +152,7 @@ impl Files {
     }
 
     /// Copies a regular file of the thread, of at most `most` bytes, to a path on this machine. The copy takes no space
-    /// where the file system can share data.
+    /// if the file system can share data.
     pub(crate) fn keep(&self, path: &str, kept: &Path, most: u64) -> Result<(), SandboxError> {
         let (file, size) = share::open(self.own()?, path)?;
         let too_large = |size| SandboxError::TooLarge { path: path.to_owned(), size, limit: most };
@@ -163,7 +164,7 @@ impl Files {
             return Err(SandboxError::Refused("the disk of this machine is almost full".to_owned()));
         }
         let copied = copy(file, kept, most.saturating_add(1)).map_err(|error| failed(path, error));
-        // It may have grown meanwhile.
+        // The file may have grown since its size was determined.
         let kept_well = copied.and_then(|size| if size > most { Err(too_large(size)) } else { Ok(()) });
         if kept_well.is_err() {
             // The first error is reported.
@@ -172,7 +173,7 @@ impl Files {
         kept_well
     }
 
-    /// Moves a file of this machine to the uploads.
+    /// Moves a file on this machine to the uploads.
     pub(crate) fn adopt(&self, from: &Path, name: &str) -> Result<SharedFile, SandboxError> {
         let adopt = || {
             let (parent, file) = (from.parent(), from.file_name());
@@ -194,8 +195,8 @@ impl Files {
         Ok(mounts.first().map_or_else(PathBuf::new, |own| own.host.join(THREAD_FOLDERS[0])))
     }
 
-    /// Resolves an agent's path to a handle and a relative path. A path outside of all mounts is refused here; symlinks
-    /// that lead outside are refused by the handle.
+    /// Resolves an agent's path to a handle and a relative path. Refuses a path outside of all mounts; the handle
+    /// refuses symlinks that lead outside.
     fn find(&self, path: &str) -> Result<(&Dir, PathBuf, &Mount), SandboxError> {
         let outside = || SandboxError::Outside { path: path.to_owned() };
         let parts = |part| matches!(part, Component::RootDir | Component::Normal(_) | Component::CurDir);
@@ -216,7 +217,7 @@ impl Files {
         Ok((handle.get_or_init(|| dir), inner, mount))
     }
 
-    /// Opens the thread's folder for reading: a missing folder is not created, and has no files.
+    /// Opens the thread's folder for reading. A missing folder is not created.
     pub(crate) fn existing(&self, path: &str) -> Result<&Dir, SandboxError> {
         match self.mounts.first().map(|own| own.host.symlink_metadata()) {
             Some(Err(error)) => Err(failed(path, error)),
@@ -224,7 +225,7 @@ impl Files {
         }
     }
 
-    /// Opens the thread's folder, and creates it if missing.
+    /// Opens the thread's folder. Creates it if it is missing.
     pub(crate) fn own(&self) -> Result<&Dir, SandboxError> {
         let (Some(own), Some(handle)) = (self.mounts.first(), self.handles.first()) else {
             return Err(SandboxError::Missing { path: ROOT.to_owned() });
@@ -239,7 +240,7 @@ impl Files {
                 let mut builder = DirBuilder::new();
                 builder.mode(0o700);
                 match root.create_dir_with(folder, &builder) {
-                    // A command may have put anything else there.
+                    // A command may have created something else there.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                     made => made?,
                 }
@@ -251,8 +252,8 @@ impl Files {
         Ok(handle.get_or_init(|| root))
     }
 
-    /// Changes the owner of a folder and its contents if necessary: it is new, or was created when commands ran as the
-    /// daemon.
+    /// Changes the owner of a folder and its contents if necessary: the folder may be new, or date from when commands
+    /// still ran as the daemon's user.
     fn settle(&self, root: &Dir) -> io::Result<()> {
         let Some((user, group)) = self.owner else { return Ok(()) };
         if root.dir_metadata()?.uid() != user {
@@ -283,16 +284,16 @@ fn make_folder(root: &Dir, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens an existing regular file for rewriting, or any regular file for appending.
+/// Opens an existing regular file for rewriting, or an existing or new one for appending.
 fn open_to_write(dir: &Dir, path: &Path, append: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).append(append).create(append).custom_flags(without_waiting());
     let file = dir.open_with(path, &options)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("this is not a file")) }
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
 }
 
-/// Writes a temporary file and renames it, so that readers never see a partial file. The file is overwritten instead if
-/// its owner would change, or if the folder is not writable.
+/// Writes a temporary file and renames it, so that readers never see a partial file. If that would change the file's
+/// owner, or if the folder is not writable, the file is overwritten instead.
 fn replace(dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
     path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let number = PARTS.fetch_add(1, Ordering::Relaxed);
@@ -332,8 +333,8 @@ fn replace(dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Copies at most `most` bytes of a file to a new one that only its owner can read. The kernel copies, or shares the
-/// data if possible.
+/// Copies at most `most` bytes of a file to a new one that only its owner can access. The kernel copies the data, or
+/// shares it if possible.
 fn copy(from: std::fs::File, to: &Path, most: u64) -> io::Result<u64> {
     let mut options = std::fs::File::options();
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -341,32 +342,33 @@ fn copy(from: std::fs::File, to: &Path, most: u64) -> io::Result<u64> {
     io::copy(&mut from.take(most), &mut copy)
 }
 
-/// A pipe or device of a command looks like a file until it is opened: opening must not block.
+/// Returns the flags for opening a file without blocking, because a command may have replaced it with a pipe or a
+/// device.
 fn without_waiting() -> i32 {
     OFlags::NONBLOCK.bits().cast_signed()
 }
 
-/// Changes the owner of an open file, including one that was opened with `O_PATH`, such as a folder.
+/// Changes the owner of an open file or folder, even if it was opened with `O_PATH`.
 fn give_open(what: impl AsFd, (user, group): (u32, u32)) -> io::Result<()> {
     let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
     Ok(rustix::fs::chownat(what, "", user, group, AtFlags::EMPTY_PATH)?)
 }
 
-/// Changes the owner of a folder's entry; of a link itself, not of its target.
+/// Changes the owner of an entry in a folder. If the entry is a link, changes the link itself.
 fn give(dir: &Dir, name: &Path, (user, group): (u32, u32)) -> io::Result<()> {
     let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
     Ok(rustix::fs::chownat(dir, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// Changes the owner of a folder and all its contents on the same file system; the folder itself is last, to mark the
-/// operation as complete.
+/// Changes the owner of a folder and of all its contents on the same file system. The folder itself comes last, which
+/// marks the operation as complete.
 fn settle_all(root: &Dir, owner: (u32, u32)) -> io::Result<()> {
     let own = root.dir_metadata()?.dev();
     let mut open = vec![root.try_clone()?];
     while let Some(dir) = open.pop() {
         for entry in dir.entries()? {
             let entry = entry?;
-            // An operator's mounts keep their owner.
+            // The operator's mounts keep their owner.
             if entry.metadata()?.dev() != own {
                 continue;
             }
@@ -384,7 +386,7 @@ struct Listed {
     entries: Vec<DirEntry>,
     /// Maximum number of entries.
     limit: usize,
-    /// Total size of their paths, in bytes.
+    /// Total size of the entries' paths, in bytes.
     bytes: usize,
 }
 
@@ -399,7 +401,7 @@ impl Listed {
             let kind = entry.file_type()?;
             let below = format!("{path}/{name}");
             let folder = kind.is_dir();
-            // Of an unreadable entry only the name is known.
+            // Only the name of an unreadable entry is known.
             let size = if kind.is_file() { entry.metadata().map_or(0, |meta| meta.len()) } else { 0 };
             self.bytes += below.len();
             self.entries.push(DirEntry { path: below.clone(), folder, size });

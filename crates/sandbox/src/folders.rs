@@ -1,9 +1,9 @@
-//! Folders of threads on this machine. All providers with these folders share this code: the daemon adds and reads
-//! files here, independently of how commands run.
+//! Folders of threads on this machine. All providers that use these folders share this code: the daemon adds and reads
+//! files here regardless of how commands run.
 
 use crate::{
-    OutputEdit, OutputEdited, ROOT, Upload, discard, files::Files, monitor, output_edit, results,
-    rights::Owner, share,
+    OutputEdit, OutputEdited, ROOT, Upload, discard, files::Files, monitor, mounts::WORKSPACE, output_edit,
+    results, rights::Owner, share,
 };
 use cap_std::{ambient_authority, fs::Dir};
 use pudu_base::{MessageId, SandboxError, SharedFile, ThreadFolder, UserId};
@@ -15,8 +15,10 @@ use std::{
 };
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
-/// Folder for the changes of runs, next to those that the agent sees.
+/// Folder for records of runs' changes, next to the folders that the agent sees.
 pub(crate) const CHANGES: &str = "changes";
+/// Folder in which other agents work for the thread, next to the folders that the agent sees.
+pub(crate) const ACP_WORKSPACE: &str = "acp-workspace";
 /// Maximum depth of visited folders below a user's folder.
 const MAX_VISITED_DEPTH: usize = 64;
 
@@ -25,15 +27,16 @@ const MAX_VISITED_DEPTH: usize = 64;
 pub struct Folders {
     home: PathBuf,
     owner: Owner,
-    /// Shared while files are added, exclusive while they are removed.
+    /// Locked for shared access while files are added, and for exclusive access while they are removed.
     uploads: Arc<RwLock<()>>,
 }
 
 impl Folders {
-    /// Creates the folders of a home, with the owner of the threads' files if it is not the daemon's user.
+    /// Creates a handle to the folders below a home. `owner` is the owner of the threads' files if it is not the
+    /// daemon's user.
     #[must_use]
     pub fn new(home: PathBuf, owner: Option<(u32, u32)>) -> Self {
-        // Sandboxes are created in another working directory.
+        // Sandboxes are created with another working directory.
         let home = std::path::absolute(&home).unwrap_or(home);
         Self { home, owner, uploads: Arc::default() }
     }
@@ -50,9 +53,25 @@ impl Folders {
         ThreadFiles(Arc::new(Files::new(self.thread(folder).join("user-data"), Vec::new(), self.owner)))
     }
 
-    /// Returns a thread's folder on this machine. The agent sees its subfolders.
+    /// Returns a thread's workspace on this machine.
+    #[must_use]
+    pub fn workspace(&self, folder: &ThreadFolder) -> PathBuf {
+        self.thread(folder).join("user-data").join(WORKSPACE)
+    }
+
+    /// Returns a thread's folder on this machine. The agent sees some of its subfolders.
     pub(crate) fn thread(&self, folder: &ThreadFolder) -> PathBuf {
         self.user(&folder.owner).join("threads").join(safe(folder.thread.as_str()))
+    }
+
+    /// Returns the folder of a thread in which other agents work, and creates it. The thread's own agent reads it. Blocks.
+    ///
+    /// # Errors
+    /// When the folder cannot be created.
+    pub fn acp_workspace(&self, folder: &ThreadFolder) -> io::Result<PathBuf> {
+        let workspace = self.thread(folder).join(ACP_WORKSPACE);
+        fs::create_dir_all(&workspace)?;
+        Ok(workspace)
     }
 
     /// Returns a user's folder on this machine.
@@ -61,15 +80,15 @@ impl Folders {
         self.home.join("users").join(user.as_str())
     }
 
-    /// Returns the disk usage of a thread's files, in bytes; `None` if they cannot be counted: there are too many, a
-    /// folder is too deep, or one is unreadable. Blocks.
+    /// Returns the disk usage of a thread's files, in bytes; `None` if they cannot be counted because there are too
+    /// many or because a folder is too deep or unreadable. Blocks.
     #[must_use]
     pub fn size(&self, folder: &ThreadFolder) -> Option<u64> {
         monitor::bytes(&self.thread(folder))
     }
 
-    /// Visits the regular files in a user's folder with their relative paths, in order. No link is followed, and no
-    /// concurrent change by a command leads outside of the folder. Blocks.
+    /// Visits the regular files in a user's folder with their relative paths, folder by folder and sorted by name. No
+    /// link is followed, and no concurrent change by a command leads outside of the folder. Blocks.
     ///
     /// # Errors
     /// When a folder cannot be read, or `visit` fails.
@@ -102,22 +121,23 @@ impl Folders {
     /// threads are removed. Blocks.
     ///
     /// # Errors
-    /// When the folder cannot be moved or completely removed: [`Folders::remove_deleted`] tries again.
+    /// When the folder cannot be moved away or removed completely. In the latter case, [`Folders::remove_deleted`]
+    /// tries again.
     pub fn remove_user(&self, user: &UserId) -> io::Result<()> {
         let own = self.user(user);
         let folder = if *user == UserId::local() { own.join("threads") } else { own };
         self.discard(&folder)
     }
 
-    /// Returns the path of a thread's file relative to its user's folder, for the agent's path.
+    /// Converts the agent's path of a thread's file to one relative to the user's folder.
     #[must_use]
     pub fn place(&self, folder: &ThreadFolder, path: &str) -> Option<PathBuf> {
         let below = Path::new(path).strip_prefix(ROOT).ok()?;
         Some(Path::new("threads").join(safe(folder.thread.as_str())).join("user-data").join(below))
     }
 
-    /// Moves the files of a thread to another user. If that user has the thread's folder already, an earlier call moved
-    /// it, and newer folders are removed. Blocks.
+    /// Moves the files of a thread to another user. If that user already has the thread's folder, an earlier call moved
+    /// it, and a newer folder without files is removed. Blocks.
     ///
     /// # Errors
     /// When the files cannot be moved, or both users have files of the thread.
@@ -126,9 +146,11 @@ impl Folders {
         let target = self.thread(&target);
         if target.exists() {
             return match holds_files(&from)? {
-                true => {
-                    Err(io::Error::new(io::ErrorKind::AlreadyExists, "both users have files of the thread"))
-                }
+                true => Err(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "both users have files in the folder of \
+                        the thread",
+                )),
                 false => self.discard(&from),
             };
         }
@@ -139,11 +161,12 @@ impl Folders {
         }
     }
 
-    /// Removes all files of a thread: they are moved away first, so that a new thread with the same ID has none.
-    /// Blocks.
+    /// Removes all files of a thread. They are moved away first, so that a new thread with the same ID does not get
+    /// any. Blocks.
     ///
     /// # Errors
-    /// When the files cannot be moved or completely removed: [`Folders::remove_deleted`] tries again.
+    /// When the files cannot be moved away or removed completely. In the latter case, [`Folders::remove_deleted`] tries
+    /// again.
     pub fn remove(&self, folder: &ThreadFolder) -> io::Result<()> {
         self.discard(&self.thread(folder))
     }
@@ -159,26 +182,25 @@ impl Folders {
         }
     }
 
-    /// Removes the files of a thread and the records of their changes, but keeps its folders: a container may have
-    /// mounted them. Blocks.
+    /// Removes the files of a thread and the records of their changes, but keeps its folders, because a container may
+    /// have mounted them. Blocks.
     ///
     /// # Errors
     /// When a file cannot be removed.
     pub fn strip(&self, folder: &ThreadFolder) -> io::Result<()> {
         self.discard(&self.thread(folder).join(CHANGES))?;
-        let own = match Dir::open_ambient_dir(self.thread(folder).join("user-data"), ambient_authority()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            own => own?,
-        };
         fs::create_dir_all(self.deleted())?;
         let deleted = Dir::open_ambient_dir(self.deleted(), ambient_authority())?;
+        if let Some(agents) = open_existing(&self.thread(folder).join(ACP_WORKSPACE))? {
+            empty(&agents, &deleted)?;
+        }
+        let Some(own) = open_existing(&self.thread(folder).join("user-data"))? else {
+            return discard::all(&self.deleted());
+        };
         for folder in own.entries()? {
             let folder = folder?;
             if folder.file_type()?.is_dir() {
-                let dir = folder.open_dir()?;
-                for entry in dir.entries()? {
-                    dir.rename(entry?.file_name(), &deleted, MessageId::fresh().as_str())?;
-                }
+                empty(&folder.open_dir()?, &deleted)?;
             } else {
                 own.rename(folder.file_name(), &deleted, MessageId::fresh().as_str())?;
             }
@@ -186,12 +208,12 @@ impl Folders {
         discard::all(&self.deleted())
     }
 
-    /// Returns a guard that prevents removal of files under [`Folders::hold_uploads`].
+    /// Returns a guard for adding files. While it exists, [`Folders::hold_uploads`] waits.
     pub async fn keep_files(&self) -> OwnedRwLockReadGuard<()> {
         self.uploads.clone().read_owned().await
     }
 
-    /// Returns a guard that prevents new files under [`Folders::keep_files`].
+    /// Returns a guard for removing files. While it exists, [`Folders::keep_files`] waits.
     pub async fn hold_uploads(&self) -> OwnedRwLockWriteGuard<()> {
         self.uploads.clone().write_owned().await
     }
@@ -199,7 +221,7 @@ impl Folders {
     /// Removes the remains of deleted files. Blocks.
     ///
     /// # Errors
-    /// When some remain.
+    /// When one cannot be removed.
     pub fn remove_deleted(&self) -> io::Result<()> {
         discard::all(&self.deleted())
     }
@@ -215,17 +237,33 @@ impl Folders {
     }
 }
 
+/// Opens a folder; `None` if it does not exist.
+fn open_existing(folder: &Path) -> io::Result<Option<Dir>> {
+    match Dir::open_ambient_dir(folder, ambient_authority()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+/// Moves the contents of a folder to the deleted files.
+fn empty(folder: &Dir, deleted: &Dir) -> io::Result<()> {
+    for entry in folder.entries()? {
+        folder.rename(entry?.file_name(), deleted, MessageId::fresh().as_str())?;
+    }
+    Ok(())
+}
+
 /// The files of one thread, for the daemon.
 #[derive(Clone)]
 pub struct ThreadFiles(pub(crate) Arc<Files>);
 
 impl ThreadFiles {
-    /// Copies a regular file of the thread to a new file in a folder of the daemon, for callers that need a path: no
-    /// command can change the copy or redirect its path. The caller removes it.
+    /// Copies a regular file of the thread to a new file in a folder of the daemon, for callers that need a path. No
+    /// command can change the copy or redirect its path. The caller has to remove it.
     ///
     /// # Errors
-    /// When the path is outside, missing, not a regular file, or contains a symlink, when the file is larger than
-    /// `most` bytes, or when it cannot be copied.
+    /// When the path is outside, missing, not a regular file, or contains a symlink; when the file is larger than
+    /// `most` bytes; or when it cannot be copied.
     pub async fn keep(
         &self,
         path: &str,
@@ -255,7 +293,7 @@ impl ThreadFiles {
     /// Lists at most `limit` regular files of the uploads, by name.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When the uploads cannot be read.
     pub async fn uploads(&self, limit: usize) -> Result<Vec<Upload>, SandboxError> {
         blocking(&self.0, ROOT, move |files, path| match files.existing(path) {
             Err(SandboxError::Missing { .. }) => Ok(Vec::new()),
@@ -284,11 +322,11 @@ impl ThreadFiles {
         blocking(&self.0, path, move |files, path| output_edit::edit(files, path, &edit)).await
     }
 
-    /// Stores a text as a new file in a folder below the outputs, and returns the agent's path. The oldest files of the
-    /// folder are removed if there are too many.
+    /// Stores a text or an image as a new file in a folder below the outputs, and returns the agent's path. If the
+    /// folder then has too many files, the oldest are removed.
     ///
     /// # Errors
-    /// When folder or name is invalid or in use, the text is too large, or the disk is almost full.
+    /// When the folder or the name is invalid or in use, the contents are too large, or the disk is almost full.
     pub async fn keep_result(
         &self,
         folder: &str,
@@ -307,10 +345,10 @@ impl ThreadFiles {
         blocking(&self.0, path, results::remove).await
     }
 
-    /// Moves a file of this machine to the uploads, under a safe and unused name.
+    /// Moves a file on this machine to the uploads, under a safe and unused name.
     ///
     /// # Errors
-    /// When it cannot be moved.
+    /// When the file cannot be moved.
     pub async fn adopt(&self, from: &Path, name: &str) -> Result<SharedFile, SandboxError> {
         let from = from.to_owned();
         blocking(&self.0, name, move |files, name| files.adopt(&from, name)).await
@@ -325,17 +363,17 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, SandboxError> {
     let (files, owned) = (files.clone(), path.to_owned());
     let done = pudu_kit::blocking::run(move || work(&files, &owned)).await;
-    done.unwrap_or_else(|_| Err(SandboxError::Refused(format!("{path}: the file work broke down"))))
+    done.unwrap_or_else(|_| Err(SandboxError::Refused(format!("{path}: the file operation panicked"))))
 }
 
-/// Converts a thread's ID, which an API client may have chosen, to a folder name.
+/// Converts an ID, which an API client may have chosen, to a safe file name.
 pub(crate) fn safe(id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let name: String = id.chars().take(64).map(|c| if plain(c) { c } else { '-' }).collect();
     if name == id && !id.is_empty() { name } else { format!("{name}.{:016x}", fingerprint(id)) }
 }
 
-/// FNV-1a: distinguishes IDs with the same safe name; stable across builds.
+/// FNV-1a, which distinguishes IDs with the same safe characters and is stable across builds.
 fn fingerprint(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
@@ -375,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_their_own_files_and_no_link_adds_any() {
+    fn a_users_files_are_visited_and_links_are_not_followed() {
         let dir = tempfile::tempdir().unwrap();
         let folders = Folders::new(dir.path().to_owned(), None);
         let ada = UserId::from_raw("ada").unwrap();
@@ -393,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_local_user_only_the_threads_go() {
+    fn only_the_threads_of_the_local_user_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let folders = Folders::new(dir.path().to_owned(), None);
         let own = folders.user(&UserId::local());

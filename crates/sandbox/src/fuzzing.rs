@@ -1,5 +1,5 @@
-//! An entry point for fuzzers, which are in a separate workspace and see only public items: a thread's folder, and the
-//! properties that must hold for any text used as a path or name in it.
+//! Entry point for fuzzers. They are in a separate workspace and can access only public items, so this module builds a
+//! thread's folder and checks the properties that must hold for any text used as a path or file name in it.
 
 use crate::{
     files::Files,
@@ -11,19 +11,19 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Content of every file outside of the thread, and of no file inside.
+/// Content of every file outside of the thread. No file inside the thread has it.
 const OUTSIDE: &str = "of the host";
-/// Content of files that are written inside.
+/// Content of files written inside the thread.
 const INSIDE: &[u8] = b"of the thread";
 
-/// A thread whose folder has links to the outside.
+/// A thread with links to the outside in its folder.
 pub struct Paths {
     folder: PathBuf,
     files: Files,
 }
 
 impl Paths {
-    /// Creates one in an empty folder.
+    /// Creates a thread in an empty folder.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -42,7 +42,7 @@ impl Paths {
         Ok(Self { folder: folder.to_owned(), files: Files::new(own, more, None) })
     }
 
-    /// Uses a text as a path and as a file name: it must not lead out of the thread's folders.
+    /// Uses a text as a path and as a file name. Checks that it does not lead out of the thread's folders.
     pub fn check(&self, text: &str) {
         self.read(text);
         self.write(text);
@@ -52,7 +52,7 @@ impl Paths {
 
     fn read(&self, text: &str) {
         let opened = self.files.read(text, 100).ok();
-        // Other mounts do not belong to the thread, but are readable.
+        // Other mounts do not belong to the thread but are readable.
         let shown = mounts::find(self.files.mounts().unwrap_or_default(), text);
         if shown.is_some_and(|(mount, _)| mount.agent == ROOT) {
             assert_ne!(opened.as_deref(), Some(OUTSIDE.as_bytes()), "{text:?}");
@@ -82,7 +82,7 @@ impl Paths {
     }
 }
 
-/// Checks that a path that was accepted below the root only descends.
+/// Checks that a path accepted below the root has no `..`, no root component and no NUL.
 fn plain(text: &str) {
     if let Ok(inner) = share::inner(text) {
         let down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Generates path components of users and attackers.
+    /// Generates path components that users or attackers might choose.
     fn piece() -> impl Strategy<Value = String> {
         let known = [
             "/",
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_text_nothing_leaves_the_threads_folders() {
+    fn no_text_leads_out_of_the_threads_folders() {
         let folder = tempfile::tempdir().unwrap();
         let paths = Paths::new(folder.path()).unwrap();
         let config = ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() };

@@ -1,5 +1,5 @@
-//! Control groups: one per command, so that the kernel enforces the limits of all its processes together. Version 2 if
-//! a subtree is delegated to the daemon, version 1 if that is in use.
+//! Control groups, one per command, with which the kernel enforces limits on all of a command's processes together.
+//! Uses version 2 if a subtree is delegated to the daemon, or version 1 on a machine that still uses it.
 
 mod legacy;
 
@@ -17,24 +17,24 @@ use std::{
 
 /// Mount point of the control group tree.
 const TREE: &str = "/sys/fs/cgroup";
-/// Name of the daemon's own group: a group with limited subgroups must not contain processes.
+/// Name of the daemon's own group, which is separate because a group with limited subgroups must not contain processes.
 const OWN: &str = "daemon";
 /// Prefix of the names of commands' groups.
 const COMMAND: &str = "command-";
 
-/// Interval between checks for processes killed by the kernel.
-const OOM_LOOK: Duration = Duration::from_millis(100);
+/// Interval between checks for processes that the kernel killed because memory ran out.
+const OOM_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Number of the next group. A process has one sequence, because its number is a part of the names.
+/// Number of the next group. The sequence is per process, because the names contain the process ID.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Control groups of commands.
 #[derive(Debug)]
 pub(crate) struct CommandGroups {
     tree: Tree,
-    /// Groups whose processes were still on their way out when they were removed.
+    /// Groups that could not be removed because their processes were still exiting.
     left: Arc<Mutex<Vec<PathBuf>>>,
-    /// Whether memory that belongs to no process is counted too.
+    /// Whether kernel memory outside of processes is counted too.
     kernel_memory: bool,
 }
 
@@ -47,18 +47,22 @@ enum Tree {
 }
 
 impl CommandGroups {
-    /// Takes over the subtree of the daemon if it is delegated, and moves the daemon to a subgroup. With version 1,
-    /// finds the daemon's groups and checks whether subgroups can be created.
+    /// Takes over the daemon's subtree if it is delegated, and moves the daemon to a subgroup. With version 1, finds
+    /// the daemon's groups and checks whether subgroups can be created.
     pub(crate) fn open() -> io::Result<Self> {
         let own = fs::read_to_string("/proc/self/cgroup")?;
         let Some(folder) = folder(Path::new(TREE), &own) else {
             let mounts = fs::read_to_string("/proc/self/mountinfo")?;
             let own = legacy::OwnGroups::find(&own, &mounts)
-                .ok_or_else(|| io::Error::other("those of version 1 are not all there"))?;
+                .ok_or_else(|| io::Error::other("cgroup v1 without all needed controllers"))?;
             return Self::open_legacy(own);
         };
         let part = part(&folder);
-        if is_ours(part) { Self::open_at(part) } else { Err(io::Error::other("none was delegated")) }
+        if is_ours(part) {
+            Self::open_at(part)
+        } else {
+            Err(io::Error::other("no cgroup is delegated to pudu"))
+        }
     }
 
     fn open_legacy(own: legacy::OwnGroups) -> io::Result<Self> {
@@ -66,23 +70,23 @@ impl CommandGroups {
         let groups = Self::new(Tree::Legacy(own));
         match groups.open_one(&CommandLimits::default()) {
             Some(_) => Ok(groups),
-            None => Err(io::Error::other("those of version 1 are not ours to divide")),
+            None => Err(io::Error::other("cannot create subgroups in cgroup v1")),
         }
     }
 
     fn open_at(folder: &Path) -> io::Result<Self> {
         let offered = fs::read_to_string(folder.join("cgroup.controllers"))?;
         if !["memory", "pids"].iter().all(|wanted| offered.split_whitespace().any(|one| one == *wanted)) {
-            return Err(io::Error::other("none was delegated"));
+            return Err(io::Error::other("no cgroup is delegated to pudu"));
         }
         let own = folder.join(OWN);
-        fs::create_dir_all(&own).map_err(|_| io::Error::other("none was delegated"))?;
+        fs::create_dir_all(&own).map_err(|_| io::Error::other("no cgroup is delegated to pudu"))?;
         for process in fs::read_to_string(folder.join("cgroup.procs"))?.lines() {
-            // A process that has ended meanwhile cannot be moved.
+            // A process that has ended in the meantime cannot be moved.
             fs::write(own.join("cgroup.procs"), process).ok();
         }
         fs::write(folder.join("cgroup.subtree_control"), "+memory +pids")
-            .map_err(|_| io::Error::other("none was delegated"))?;
+            .map_err(|_| io::Error::other("no cgroup is delegated to pudu"))?;
         sweep(folder);
         Ok(Self::new(Tree::Unified(folder.to_owned())))
     }
@@ -93,7 +97,7 @@ impl CommandGroups {
         Self { tree, left: Arc::default(), kernel_memory }
     }
 
-    /// Returns the version in use.
+    /// Returns the version of control groups in use.
     pub(crate) fn version(&self) -> u8 {
         match self.tree {
             Tree::Unified(_) => 2,
@@ -101,7 +105,7 @@ impl CommandGroups {
         }
     }
 
-    /// Creates a group for one command; `None` on failure, which leaves only the limits per process.
+    /// Creates a group for one command. Returns `None` on failure; only the limits per process then apply.
     pub(crate) fn open_one(&self, limits: &CommandLimits) -> Option<CommandGroup> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.retain(|folder| {
@@ -128,7 +132,8 @@ impl CommandGroups {
             }
             Some(())
         };
-        // The group includes two processes of the sandbox itself. Not every kernel has the optional settings.
+        // The group also contains two processes of the sandbox itself. Settings marked `false` are missing in some
+        // kernels.
         let (memory, processes) = (limits.memory, limits.processes + 2);
         match &self.tree {
             Tree::Unified(folder) => make(
@@ -147,7 +152,7 @@ impl CommandGroups {
                         ("memory.limit_in_bytes", memory, true),
                         ("memory.swappiness", 0, false),
                         ("memory.memsw.limit_in_bytes", memory, false),
-                        // Counted separately.
+                        // Version 1 counts TCP buffers separately.
                         ("memory.kmem.tcp.limit_in_bytes", memory / 4, false),
                     ],
                 )?;
@@ -158,7 +163,7 @@ impl CommandGroups {
     }
 }
 
-/// Removes groups of an earlier daemon's commands.
+/// Removes the groups of an earlier daemon's commands.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(|name| name.starts_with(COMMAND)) {
@@ -168,9 +173,9 @@ fn sweep(folder: &Path) {
     }
 }
 
-/// The group of one command, removed on drop.
+/// The group of one command, which is removed on drop.
 pub(crate) struct CommandGroup {
-    /// One folder, or one per controller.
+    /// One folder, or one per controller with version 1.
     folders: Vec<PathBuf>,
     left: Arc<Mutex<Vec<PathBuf>>>,
     kernel_memory: bool,
@@ -178,17 +183,17 @@ pub(crate) struct CommandGroup {
 }
 
 impl CommandGroup {
-    /// Returns its folders.
+    /// Returns the folders of the group.
     pub(crate) fn folders(&self) -> &[PathBuf] {
         &self.folders
     }
 
-    /// Returns whether memory that belongs to no process is counted too.
+    /// Returns whether kernel memory outside of processes is counted too.
     pub(crate) fn counts_kernel_memory(&self) -> bool {
         self.kernel_memory
     }
 
-    /// Returns whether the kernel killed one of its processes for memory.
+    /// Returns whether the kernel killed one of the group's processes because memory ran out.
     pub(crate) fn out_of_memory(&self) -> bool {
         let file = if self.legacy { "memory.oom_control" } else { "memory.events" };
         let Some(folder) = self.folders.first() else { return false };
@@ -196,10 +201,11 @@ impl CommandGroup {
         events.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
     }
 
-    /// Returns when that has happened: in version 1 the kernel leaves the other processes running.
+    /// Waits until the kernel has killed a process because memory ran out. Version 1 leaves the other processes
+    /// running.
     pub(crate) async fn wait_for_oom(&self) {
         while !self.out_of_memory() {
-            tokio::time::sleep(OOM_LOOK).await;
+            tokio::time::sleep(OOM_CHECK_INTERVAL).await;
         }
     }
 }
@@ -209,14 +215,14 @@ impl Drop for CommandGroup {
         for folder in &self.folders {
             kill(folder);
             if fs::remove_dir(folder).is_err() {
-                // If a process is still exiting, the next command or the next daemon removes the group.
+                // A process is still exiting, so the next command or the next daemon removes the group.
                 self.left.lock().unwrap_or_else(PoisonError::into_inner).push(folder.clone());
             }
         }
     }
 }
 
-/// Kills all processes of a group.
+/// Kills all processes in a group.
 fn kill(folder: &Path) {
     if fs::write(folder.join("cgroup.kill"), "1").is_ok() {
         return;
@@ -228,27 +234,27 @@ fn kill(folder: &Path) {
     }
 }
 
-/// Finds a process's folder in the tree from `/proc/self/cgroup`; `None` if version 1 is in use.
+/// Finds a process's folder in the tree, from the text of `/proc/self/cgroup`; `None` if version 1 is in use.
 fn folder(tree: &Path, own: &str) -> Option<PathBuf> {
     let versions_one = own.lines().any(|line| line.contains(":memory:") || line.contains(":pids:"));
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     (!versions_one).then(|| tree.join(path))
 }
 
-/// Returns the subtree of a process, also if the process was moved to a subgroup before.
+/// Returns the subtree of a process, even if the process has already been moved to a subgroup.
 fn part(folder: &Path) -> &Path {
     let moved = folder.file_name().is_some_and(|name| name == OWN);
     folder.parent().filter(|_| moved).unwrap_or(folder)
 }
 
-/// Returns whether this subtree is delegated: systemd marks it, and in a container it looks like the root of the tree.
-/// Any other subtree that root can write to also belongs to others.
+/// Returns whether this subtree is delegated. systemd marks it as such, and in a container it looks like the root of
+/// the tree. Root could write to other subtrees as well, but shares them with other programs.
 fn is_ours(folder: &Path) -> bool {
     let marked = ["user.delegate", "trusted.delegate"].iter().any(|name| {
         let mut value = [0; 8];
         rustix::fs::getxattr(folder, *name, &mut value).is_ok_and(|length| value.get(..length) == Some(b"1"))
     });
-    // The real root has no type.
+    // The machine's root group has no `cgroup.type`.
     marked || (folder == Path::new(TREE) && folder.join("cgroup.type").exists())
 }
 
@@ -257,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_is_found_where_version_two_counts() {
+    fn the_folder_is_found_with_version_two() {
         let folder = |own| folder(Path::new("/t"), own);
         assert_eq!(folder("0::/system.slice/pudu.service\n"), Some("/t/system.slice/pudu.service".into()));
         assert_eq!(folder("0::/\n"), Some("/t/".into()));
@@ -265,9 +271,9 @@ mod tests {
         assert_eq!(folder(""), None);
     }
 
-    /// A folder that looks like a delegated subtree; plain files replace the kernel.
+    /// The folder looks like a delegated subtree, with plain files instead of the kernel's.
     #[test]
-    fn a_delegated_part_is_taken_and_each_command_gets_its_limits() {
+    fn a_delegated_subtree_is_used_and_each_command_gets_its_limits() {
         let tree = tempfile::tempdir().unwrap();
         let at = |name: &str| tree.path().join(name);
         fs::write(at("cgroup.controllers"), "cpu memory pids\n").unwrap();
@@ -287,10 +293,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_delegated_is_left_alone() {
+    fn a_subtree_that_is_not_delegated_is_left_alone() {
         let tree = tempfile::tempdir().unwrap();
         fs::write(tree.path().join("cgroup.controllers"), "cpu\n").unwrap();
-        assert_eq!(CommandGroups::open_at(tree.path()).unwrap_err().to_string(), "none was delegated");
+        assert_eq!(
+            CommandGroups::open_at(tree.path()).unwrap_err().to_string(),
+            "no cgroup is delegated to \
+            pudu"
+        );
         assert!(!tree.path().join(OWN).exists());
         assert!(!is_ours(tree.path()) && !is_ours(Path::new(TREE)) && !is_ours(Path::new("/")));
         assert_eq!(part(Path::new("/t/pudu.service/daemon")), Path::new("/t/pudu.service"));

@@ -5,7 +5,7 @@ use crate::{
     capture::Capture,
     group::{CommandGroup, CommandGroups},
     init::{
-        InitError, NAME, NOBODY_ELSE,
+        COMMAND_USER, InitError, NAME,
         wire::{self, GO_ON, HOLD, InitMessage, JailPlan, Net},
     },
     jail_spec::JailSpec,
@@ -33,17 +33,17 @@ use tokio::{
     process::{self, Child},
 };
 
-/// Maximum length of a script, in bytes; the kernel limits an argument to 128 KiB.
+/// Maximum length of a script, in bytes. The kernel limits an argument to 128 KiB.
 const MAX_SCRIPT_BYTES: usize = 120_000;
-/// Time for the kernel to end a command's remaining processes before they are killed again.
+/// How long a sandbox may take to end before its outer process is killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
-/// Timeout of the check of a new sandbox.
+/// Timeout of the probe's command.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Note in the error output of a failed command that could remove files, but not write any.
-const ONLY_CLEANING: &str = "\nThe files under /mnt/user-data are too many or too large, so this command could remove \
-                             files, but not write any.\n";
+/// Note in the error output of a failed command that could remove files but not write any.
+const CLEANUP_ONLY_NOTE: &str = "\nThe files under /mnt/user-data exceed their limit, so this command could only \
+                             remove files.\n";
 
-/// This machine's mechanisms to confine commands. They have been checked.
+/// This machine's mechanisms for confining commands, which have been checked.
 #[derive(Debug)]
 pub struct Jail {
     init: PathBuf,
@@ -55,7 +55,7 @@ pub struct Jail {
 }
 
 impl Jail {
-    /// Checks the kernel's features. Sandboxes are this program, whose `main` calls [`crate::enter`].
+    /// Checks the kernel's features. Sandboxes run this program, whose `main` must call [`crate::enter`].
     ///
     /// # Errors
     /// When commands cannot be confined here.
@@ -63,14 +63,13 @@ impl Jail {
         Self::probe_with(PathBuf::from("/proc/self/exe")).await
     }
 
-    /// Like [`Self::probe`], for a program that is not itself the sandbox: `init` is a program whose `main` calls
-    /// [`crate::enter`].
+    /// Like [`Self::probe`], but sandboxes run the program `init`, whose `main` must call [`crate::enter`].
     ///
     /// # Errors
     /// When commands cannot be confined here.
     pub async fn probe_with(init: PathBuf) -> Result<Self, Unconfined> {
         let from_root = geteuid().is_root();
-        let identity = if from_root { NOBODY_ELSE } else { (geteuid().as_raw(), getegid().as_raw()) };
+        let identity = if from_root { COMMAND_USER } else { (geteuid().as_raw(), getegid().as_raw()) };
         let groups = CommandGroups::open().map_err(|error| error.to_string());
         let mut jail = Self { init, identity, from_root, groups, proc: false, full: FullFolders::default() };
         let environment = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
@@ -90,14 +89,14 @@ impl Jail {
                 return Ok(jail);
             }
             Ok(done) => {
-                format!("a command in it did not work: {} {}", done.stdout.trim(), done.stderr.trim())
+                format!("a test command failed: {} {}", done.stdout.trim(), done.stderr.trim())
             }
             Err(error) => error.to_string(),
         };
         Err(Unconfined { help: help(from_root), why })
     }
 
-    /// Returns the required user and group of the threads' files, if they differ from the daemon's.
+    /// Returns the user and group that must own the threads' files, if they differ from the daemon's.
     #[must_use]
     pub fn owner(&self) -> Option<(u32, u32)> {
         self.from_root.then_some(self.identity)
@@ -107,21 +106,21 @@ impl Jail {
     #[must_use]
     pub fn describe(&self) -> String {
         let limits = match &self.groups {
-            Ok(groups) => format!("limits by a control group of version {}", groups.version()),
-            Err(why) => format!("limits by process (no control group: {why})"),
+            Ok(groups) => format!("limits by cgroup v{}", groups.version()),
+            Err(why) => format!("limits by process ({why})"),
         };
         let who = match self.from_root {
             true => format!("as user {}", self.identity.0),
             false => "in a user namespace".to_owned(),
         };
-        let proc = if self.proc { "" } else { ", without /proc (that of this machine is covered in parts)" };
+        let proc = if self.proc { "" } else { ", without /proc (parts of this machine's /proc are masked)" };
         format!("namespaces and seccomp, {who}, {limits}{proc}")
     }
 
     /// Runs a command in its own sandbox. Dropping the future kills all its processes.
     pub(crate) async fn run(&self, command: &ShellCommand, spec: JailSpec<'_>) -> Result<Exec, SandboxError> {
         if command.script.len() > MAX_SCRIPT_BYTES || command.script.contains('\0') {
-            let text = "this command is too long or holds a zero byte: write it to a file and run that";
+            let text = "the command is too long or contains a NUL byte; write it to a file and run the file";
             return Err(SandboxError::Refused(text.to_owned()));
         }
         let cleaning = match spec.disk {
@@ -154,7 +153,7 @@ impl Jail {
             CommandEnd::Word(InitMessage::Exited(code)) => (Some(code), None),
             CommandEnd::Word(InitMessage::Memory) => (None, Some(Killed::Memory(spec.limits.memory))),
             CommandEnd::Word(InitMessage::Failed(why)) => return Err(broken(&why)),
-            CommandEnd::NeverReady => return Err(broken("it ended before it was ready")),
+            CommandEnd::NeverReady => return Err(broken("it exited during startup")),
             CommandEnd::Word(_) | CommandEnd::Gone => (None, None),
             CommandEnd::Killed(why) => (None, Some(why)),
         };
@@ -163,12 +162,12 @@ impl Jail {
         }
         let (cut, mut stderr) = (out.is_cut() || err.is_cut(), err.text());
         if cleaning && code != Some(0) {
-            stderr.push_str(ONLY_CLEANING);
+            stderr.push_str(CLEANUP_ONLY_NOTE);
         }
         Ok(Exec { stdout: out.text(), stderr, code, killed, cut })
     }
 
-    /// Counts the command's folder before it grows.
+    /// Measures the command's folder before the command starts.
     async fn begin_to_watch<'a>(
         &'a self,
         spec: &JailSpec<'a>,
@@ -183,7 +182,7 @@ impl Jail {
             script: command.script.clone(),
             environment: spec.environment.to_vec(),
             mounts: spec.mounts.clone(),
-            // A command that only cleans up must not write to any file.
+            // A command that may only clean up must not write to any file.
             limits: CommandLimits { disk: if cleaning { 0 } else { spec.limits.disk }, ..spec.limits },
             identity: self.identity,
             from_root: self.from_root,
@@ -192,7 +191,7 @@ impl Jail {
         }
     }
 
-    /// Starts the outer process. It inherits only the socket and the two pipes from the daemon.
+    /// Starts the outer process, which uses only the socket and the two pipes of the daemon.
     fn spawn(&self, net: Net, group: Option<&CommandGroup>) -> io::Result<(Child, UnixStream, Reins)> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -220,12 +219,12 @@ struct Reins(std::os::unix::net::UnixStream);
 
 impl WriteHold for Reins {
     fn hold(&mut self, still: bool) {
-        // Without a receiver there is nothing to pause.
+        // An error means that the sandbox has ended and there is nothing to pause.
         self.0.write_all(&[if still { HOLD } else { GO_ON }]).ok();
     }
 }
 
-/// Returns when a command exceeds the disk limit, or one of its processes was killed for memory.
+/// Waits until a command exceeds the disk limit, or the kernel kills one of its processes because memory ran out.
 async fn monitor(
     disk: Option<ResourceMonitor<'_>>,
     reins: Reins,
@@ -259,30 +258,30 @@ fn net(spec: &JailSpec<'_>) -> Net {
 }
 
 fn broken(why: &str) -> SandboxError {
-    SandboxError::Refused(format!("the sandbox could not be made: {why}"))
+    SandboxError::Refused(format!("cannot create the sandbox: {why}"))
 }
 
 fn help(from_root: bool) -> String {
     let text = if from_root {
-        "run pudu as another user than root, or give it CAP_SYS_ADMIN; in a container also let the calls mount, \
-         pivot_root and unshare through"
+        "run pudu as a user other than root, or give it CAP_SYS_ADMIN; in a container also allow the system \
+         calls mount, pivot_root and unshare"
     } else {
-        "let this user make user namespaces: sysctl user.max_user_namespaces and, on Debian and Ubuntu, \
-         kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0; under systemd or in \
-         a container see docs/sandbox.md"
+        "allow this user to create user namespaces: set the sysctl user.max_user_namespaces and, on Debian \
+         and Ubuntu, kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0; \
+         under systemd or in a container, see docs/sandbox.md"
     };
     text.to_owned()
 }
 
-/// Outcome of a command, as far as the daemon knows.
+/// Outcome of a command, as observed by the daemon.
 enum CommandEnd {
-    /// Reported by the sandbox.
+    /// The sandbox reported the end.
     Word(InitMessage),
     /// The sandbox ended before the command began.
     NeverReady,
-    /// The sandbox ended while the command ran.
+    /// The sandbox ended while the command was running.
     Gone,
-    /// Killed by the daemon.
+    /// The daemon killed the command.
     Killed(Killed),
 }
 
@@ -300,14 +299,14 @@ async fn supervise(
     let mut late = pin!(tokio::time::sleep(timeout));
     let mut ready = false;
     let mut words = InitMessages { buffer: Vec::new(), fd: None };
-    let told = async {
+    let sent = async {
         let bytes = wire::framed(plan)?;
-        // A sandbox that does not read the plan reports the reason.
+        // If the sandbox does not read the plan, it reports the reason.
         control.write_all(&bytes).await.ok();
         Ok::<_, InitError>(())
     };
     tokio::select! {
-        told = told => if let Err(InitError(why)) = told { return CommandEnd::Word(InitMessage::Failed(why)) },
+        sent = sent => if let Err(InitError(why)) = sent { return CommandEnd::Word(InitMessage::Failed(why)) },
         () = &mut late => return CommandEnd::Killed(Killed::Late),
     }
     loop {
@@ -331,7 +330,7 @@ async fn supervise(
     }
 }
 
-/// Waits until the whole sandbox is gone: the outer process ends when the kernel has killed the rest.
+/// Waits until the whole sandbox has ended. Its outer process ends last, when the kernel has killed all others.
 async fn reap(child: &mut Child) {
     if tokio::time::timeout(KILL_TIMEOUT, child.wait()).await.is_err() {
         child.start_kill().ok();
@@ -339,14 +338,14 @@ async fn reap(child: &mut Child) {
     }
 }
 
-/// Bytes and descriptor received over the socket.
+/// The bytes and the descriptor received over the socket.
 struct InitMessages {
     buffer: Vec<u8>,
     fd: Option<OwnedFd>,
 }
 
 impl InitMessages {
-    /// Returns the next message; `None` at the end, or if it is invalid.
+    /// Returns the next message; `None` at the end or after an error. An invalid message is returned as a failure.
     ///
     /// # Cancel safety
     /// Dropping the future loses no data.

@@ -1,14 +1,15 @@
-//! Specification of one command's sandbox, and the error if there is none: the same on systems without namespaces.
+//! Specification of one command's sandbox, and the error when commands cannot be confined. Also used on systems without
+//! namespaces.
 
 use crate::{CommandLimits, Egress, mounts::Mount};
 use pudu_base::Network;
 use std::path::Path;
 
-/// Reason why this machine cannot confine commands, with a fix.
+/// Reason why this machine cannot confine commands, and the fix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Unconfined {
-    /// The kernel's error.
+    /// The reason.
     pub why: String,
     /// The fix for the operator.
     pub help: String,
@@ -20,7 +21,7 @@ pub(crate) struct JailSpec<'a> {
     pub(crate) mounts: Vec<Mount>,
     pub(crate) network: Network,
     pub(crate) limits: CommandLimits,
-    /// Folder whose size is checked.
+    /// Folder whose size is monitored.
     pub(crate) disk: Option<&'a Path>,
     /// Serves the command's network access.
     pub(crate) egress: Option<&'a dyn Egress>,

@@ -1,13 +1,13 @@
-//! Sandboxes on this machine, for the agent's commands and files.
+//! Sandboxes on this machine for the agent's commands and files.
 //!
 //! [`LocalSandboxes`] is the provider for this machine. Each thread has its own folder. File tools access it only
 //! through a directory handle that the kernel confines (`openat2` with `RESOLVE_BENEATH` if available), so that no path
-//! or symlink leads outside. Commands see it as `/mnt/user-data` in a separate file system, in their own namespaces,
-//! without privileges, and without a network unless the operator allows it ([`Jail`]). If the kernel does not offer
-//! namespaces, there is no shell unless the operator allows the machine's.
+//! or symlink leads outside. Commands see it as `/mnt/user-data` in a file system of their own. They run in their own
+//! namespaces without privileges, and without network access unless the operator allows it ([`Jail`]). Without
+//! namespaces in the kernel, there is no shell unless the operator allows the host's shell.
 //!
-//! A program that embeds this crate calls [`enter`] first in its `main`: sandboxes are that program, started again.
-//! Deliberately absent: filtering commands by their text, which protects no user.
+//! A program that embeds this crate must call [`enter`] first in its `main`, because a sandbox runs the same program
+//! again. Deliberately absent: filtering commands by their text, which does not protect users.
 
 mod capture;
 mod changes;

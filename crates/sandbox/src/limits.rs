@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 /// Resource limits of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandLimits {
-    /// Memory of all its processes together, in bytes.
+    /// Maximum memory of all processes together, in bytes.
     pub memory: u64,
-    /// Number of processes and threads.
+    /// Maximum number of processes and threads.
     pub processes: u64,
     /// Maximum size of the thread's folder, in bytes.
     pub disk: u64,

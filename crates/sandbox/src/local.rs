@@ -1,10 +1,10 @@
-//! The provider for this machine: a folder per thread, and commands that the kernel confines, or the host's shell if it
-//! cannot and the operator allows that.
+//! Provides sandboxes on this machine, with a folder for each thread. The kernel confines commands; if it cannot, they
+//! run in the host's shell, provided that the operator allows it.
 
 use crate::{
     CommandLimits, Egress, Jail,
     files::Files,
-    folders::{Folders, blocking},
+    folders::{ACP_WORKSPACE, Folders, blocking},
     jail_spec::JailSpec,
     mounts::{ACP, Mount, ROOT},
     share, shell,
@@ -20,13 +20,13 @@ use std::sync::Arc;
 pub struct Options {
     /// Whether the host's shell may be used if the kernel cannot confine commands.
     pub host_shell: bool,
-    /// Mounts of all threads in addition to their own folder. Missing ones are skipped.
+    /// Mounts for all threads, in addition to a thread's own folder. Missing ones are skipped.
     pub mounts: Vec<Mount>,
-    /// Environment variables of commands, in addition to the defaults.
+    /// Environment variables for commands, in addition to the defaults.
     pub environment: Vec<(String, String)>,
     /// Network access of commands.
     pub network: Network,
-    /// Serves the network access for [`Network::Proxy`].
+    /// Serves network requests if `network` is [`Network::Proxy`].
     pub egress: Option<Arc<dyn Egress>>,
     /// Resource limits of a command.
     pub limits: CommandLimits,
@@ -40,14 +40,14 @@ pub struct LocalSandboxes {
 }
 
 impl LocalSandboxes {
-    /// Creates sandboxes below a home, confined by the kernel if available.
+    /// Creates a provider whose sandboxes use these folders, confined by the kernel if `jail` is set.
     #[must_use]
     pub fn new(folders: Folders, jail: Option<Arc<Jail>>, options: Options) -> Self {
         Self { folders, jail, options: Arc::new(options) }
     }
 
-    /// Returns the mounts of a thread, its own folder first, and its files on this machine: for a provider that runs
-    /// the commands elsewhere with the same mounts. Creates the folder if needed.
+    /// Returns a thread's mounts, beginning with its own folder, and its files on this machine, for a provider that
+    /// runs commands elsewhere with the same mounts. Creates the folder if needed.
     ///
     /// # Errors
     /// When the thread's folder cannot be created.
@@ -78,7 +78,7 @@ impl LocalSandboxes {
 
     fn place(&self, folder: &ThreadFolder, shown: &[ShownFolder]) -> LocalSandbox {
         let folder = self.folders.thread(folder);
-        let acp = Mount { host: folder.join("acp-workspace"), agent: ACP.to_owned(), read_only: true };
+        let acp = Mount { host: folder.join(ACP_WORKSPACE), agent: ACP.to_owned(), read_only: true };
         let shown = shown.iter().cloned().map(Mount::from_shown_folder);
         let mut mounts: Vec<Mount> = self.options.mounts.iter().cloned().chain([acp]).chain(shown).collect();
         mounts.retain(|mount| mount.host.is_dir());
@@ -108,7 +108,7 @@ impl SandboxProvider for LocalSandboxes {
         Box::pin(async move { Ok(Arc::new(self.place(folder, shown)) as Arc<dyn Sandbox>) })
     }
 
-    /// Local sandboxes have no state beyond a command.
+    /// Does nothing, because local sandboxes have no state beyond a command.
     fn release<'a>(&'a self, _: &'a ThreadFolder) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -151,7 +151,7 @@ async fn furnished(place: LocalSandbox) -> Result<(Vec<Mount>, Arc<dyn Sandbox>)
     Ok((mounts, Arc::new(place)))
 }
 
-/// Returns the complete environment of a confined command, without anything from the daemon's.
+/// Returns the complete environment of a confined command, which contains nothing from the daemon's environment.
 fn environment(options: &Options) -> Vec<(String, String)> {
     let workspace = format!("{ROOT}/workspace");
     let mut all: Vec<(String, String)> = [
@@ -197,8 +197,8 @@ impl Sandbox for LocalSandbox {
                     shell::run(command, &environment, &workspace, limits.disk).await
                 }
                 None => {
-                    let text = "there is no shell here: this machine cannot confine commands, and the operator \
-                                has not allowed its own shell (sandbox.allow_host_bash)";
+                    let text = "no shell is available: this machine cannot confine commands, and the \
+                                operator has not enabled the machine's own shell (sandbox.allow_host_bash)";
                     Err(SandboxError::Refused(text.to_owned()))
                 }
             }

@@ -1,7 +1,8 @@
-//! Checks the disk usage while a command runs, because not every file system has quotas. A folder that cannot be
-//! counted exceeds the limit: otherwise a command could hide its files. Counting many files takes longer than writing a
-//! large one, so the free space decides when to count: a command cannot have written more than the disk has lost.
-//! During a long count the command is paused.
+//! Checks disk usage while a command is running, because not every file system has quotas.
+//!
+//! A folder that cannot be counted is treated as over the limit, because a command could otherwise hide its files.
+//! Counting many files takes longer than writing a large one, so the disk's free space determines when to count: a
+//! command cannot have written more than the disk has lost. The command is paused during a long count.
 
 use cap_std::{
     ambient_authority,
@@ -16,34 +17,34 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Minimum free space of the machine's disk, in bytes.
-const FLOOR: u64 = 256 << 20;
+/// Minimum free space on the machine's disk, in bytes.
+const MIN_FREE_BYTES: u64 = 256 << 20;
 /// Minimum number of free inodes, if the file system counts them.
-const FILES: u64 = 4096;
-/// Bounds of the interval between checks of the free space: longer if the command may write more.
+const MIN_FREE_INODES: u64 = 4096;
+/// Bounds of the interval between checks of the free space, which is longer if the command may write more.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Loss of free space, by any process, up to which the folder is not counted, in bytes.
-const LITTLE: u64 = 4 << 20;
+/// Minimum loss of free space, caused by any process, before the folder is counted again, in bytes.
+const MIN_LOSS_BYTES: u64 = 4 << 20;
 /// Maximum assumed write rate, in bytes per millisecond.
 const MAX_WRITE_BYTES_PER_MS: u64 = 4 << 20;
-/// Maximum duration of a count during which the command continues.
+/// Maximum duration of a count for the next one to leave the command running.
 const SHORT: Duration = Duration::from_millis(20);
-/// Minimum pause between two counts, as a multiple of a count's duration, unless the disk has lost the command's
-/// remaining space.
+/// Minimum pause after a count, as a multiple of its duration, unless the disk has lost as much as the command may
+/// still write.
 const SHARE: u32 = 20;
-/// Minimum interval between two counts.
-const COUNT: Duration = Duration::from_millis(500);
-/// Maximum number of entries and maximum depth of a folder that is counted.
-const ENTRIES: u64 = 1_000_000;
-const DEPTH: usize = 128;
-/// Allowed loss of free space, by any process, while an uncountable folder is cleaned up, in bytes.
-const NOISE: u64 = 64 << 20;
-/// Maximum number of folders remembered as full.
-const REMEMBERED: usize = 1024;
+/// Minimum interval between two counts, unless the disk has lost as much as the command may still write.
+const COUNT_INTERVAL: Duration = Duration::from_millis(500);
+/// Maximum number of entries and maximum depth of a folder that can be counted.
+const MAX_ENTRIES: u64 = 1_000_000;
+const MAX_DEPTH: usize = 128;
+/// Loss of free space, caused by any process, that is allowed while an uncountable folder is cleaned up, in bytes.
+const CLEANUP_ALLOWANCE_BYTES: u64 = 64 << 20;
+/// Maximum number of folders that are remembered as full.
+const MAX_FULL_FOLDERS: usize = 1024;
 
-/// Returns when the folder exceeds its limit, or the disk is almost full. A folder that exceeds it already may be
-/// cleaned up but not grow; for an uncountable folder the disk's free space decides.
+/// Waits until the folder exceeds its limit or the disk is almost full. A folder that is already over the limit may be
+/// cleaned up but not grow; for an uncountable folder, the disk's free space decides that.
 pub async fn disk(folder: PathBuf, limit: u64) -> Killed {
     ResourceMonitor::begin(folder, limit, true, &FullFolders::default()).await.run(NoHold).await
 }
@@ -61,13 +62,13 @@ impl WriteHold for NoHold {
     fn hold(&mut self, _: bool) {}
 }
 
-/// Folders that exceeded a limit. Their next command may only clean up.
+/// Folders that exceeded their limits. The next command in such a folder may only clean up.
 #[derive(Debug, Default)]
 pub(crate) struct FullFolders(Mutex<BTreeSet<PathBuf>>);
 
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "there is no jail that asks"))]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only the jail uses it"))]
 impl FullFolders {
-    /// Returns whether a folder exceeded a limit, and still does.
+    /// Returns whether a folder exceeded a limit and still does.
     pub(crate) async fn is_still_full(&self, folder: &Path, limit: u64) -> bool {
         if !self.with(|folders| folders.contains(folder)) {
             return false;
@@ -84,7 +85,7 @@ impl FullFolders {
     fn note(&self, folder: &Path) {
         self.with(|folders| {
             folders.insert(folder.to_owned());
-            if folders.len() > REMEMBERED {
+            if folders.len() > MAX_FULL_FOLDERS {
                 folders.pop_first();
             }
         });
@@ -95,17 +96,17 @@ impl FullFolders {
     }
 }
 
-/// Disk budget of a command, determined by the first count.
+/// Disk budget of a command.
 #[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Debug, PartialEq))]
 enum WriteAllowance {
-    /// The command may write this number of bytes.
+    /// Maximum size of the folder, in bytes.
     Bytes(u64),
-    /// The command may clean up while the disk has this number of bytes free.
+    /// The command may only clean up, and the disk must keep at least this many bytes free.
     CleanUp(u64),
 }
 
-/// Checks one folder while a command runs.
+/// Monitors one folder while a command is running.
 pub(crate) struct ResourceMonitor<'a> {
     folder: PathBuf,
     limit: u64,
@@ -117,8 +118,8 @@ pub(crate) struct ResourceMonitor<'a> {
 }
 
 impl<'a> ResourceMonitor<'a> {
-    /// Counts the folder before the command starts: the loss of disk space since then is the upper bound of its writes.
-    /// An uncountable folder is accepted only for a command that cleans up.
+    /// Counts the folder before the command starts. The disk space lost since then is an upper bound for the command's
+    /// writes. An uncountable folder is accepted only for a command that cleans up.
     pub(crate) async fn begin(folder: PathBuf, limit: u64, cleaning: bool, full: &'a FullFolders) -> Self {
         let last = FolderCount::measure(&folder).await;
         let judged = judge(None, last.bytes(), last.room.bytes, limit, cleaning);
@@ -127,7 +128,7 @@ impl<'a> ResourceMonitor<'a> {
         this
     }
 
-    /// Returns when the command has to end.
+    /// Runs until the command has to be killed. Returns the reason.
     pub(crate) async fn run(mut self, mut hold: impl WriteHold) -> Killed {
         loop {
             let allowed = match self.judged {
@@ -143,7 +144,7 @@ impl<'a> ResourceMonitor<'a> {
             if Instant::now() < self.due && self.last.lost(&room).within(&left) {
                 continue;
             }
-            // During a short count not much is written.
+            // During a short count, only little can be written.
             let long = self.last.took > SHORT;
             if long {
                 hold.hold(true);
@@ -159,7 +160,7 @@ impl<'a> ResourceMonitor<'a> {
     }
 
     fn note(&mut self) {
-        self.due = Instant::now() + COUNT.max(self.last.took * SHARE);
+        self.due = Instant::now() + COUNT_INTERVAL.max(self.last.took * SHARE);
         if self.last.bytes().is_none_or(|used| used > self.limit) {
             self.full.note(&self.folder);
         }
@@ -170,7 +171,7 @@ impl<'a> ResourceMonitor<'a> {
 struct FolderCount {
     /// Size and number of entries; `None` if the folder cannot be counted.
     size: Option<Size>,
-    /// Free space of its disk before the count.
+    /// Free space of the folder's disk before the count.
     room: FreeSpace,
     took: Duration,
 }
@@ -190,24 +191,24 @@ impl FolderCount {
         self.size.map(|size| size.bytes)
     }
 
-    /// Returns how much may be written before the next count.
+    /// Returns how much the disk may lose before the next count.
     fn left(&self, allowed: WriteAllowance) -> Size {
         let used = self.size.unwrap_or(Size { bytes: 0, entries: 0 });
         let bytes = match allowed {
             WriteAllowance::Bytes(most) => most.saturating_sub(used.bytes),
             WriteAllowance::CleanUp(least) => self.room.bytes.saturating_sub(least),
         };
-        Size { bytes: bytes.max(LITTLE), entries: ENTRIES.saturating_sub(used.entries) }
+        Size { bytes: bytes.max(MIN_LOSS_BYTES), entries: MAX_ENTRIES.saturating_sub(used.entries) }
     }
 
-    /// Returns the loss of disk space since the count, by any process.
+    /// Returns the disk space that any process has taken since the count.
     fn lost(&self, now: &FreeSpace) -> Size {
         let files = self.room.files.zip(now.files).map_or(0, |(then, now)| then.saturating_sub(now));
         Size { bytes: self.room.bytes.saturating_sub(now.bytes), entries: files }
     }
 }
 
-/// Disk use of a folder.
+/// Disk usage of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     bytes: u64,
@@ -231,7 +232,7 @@ async fn free_space(folder: &Path) -> FreeSpace {
     looked.unwrap_or(FreeSpace { bytes: u64::MAX, files: None })
 }
 
-/// Evaluates a count: returns the command's remaining budget, or the reason to kill it.
+/// Evaluates a count. Returns the command's budget, or the reason to kill it.
 fn judge(
     allowed: Option<WriteAllowance>,
     used: Option<u64>,
@@ -243,7 +244,7 @@ fn judge(
         (Some(WriteAllowance::Bytes(most)), Some(used)) if used > most => Err(Killed::Disk(limit)),
         (Some(WriteAllowance::Bytes(most)), Some(_)) => Ok(WriteAllowance::Bytes(most)),
         (None | Some(WriteAllowance::CleanUp(_)), Some(used)) => Ok(WriteAllowance::Bytes(limit.max(used))),
-        (None, None) if cleaning => Ok(WriteAllowance::CleanUp(free.saturating_sub(NOISE))),
+        (None, None) if cleaning => Ok(WriteAllowance::CleanUp(free.saturating_sub(CLEANUP_ALLOWANCE_BYTES))),
         (Some(WriteAllowance::CleanUp(least)), None) if free >= least => Ok(WriteAllowance::CleanUp(least)),
         (_, None) => Err(Killed::Uncounted),
     }
@@ -259,11 +260,11 @@ struct FreeSpace {
 
 impl FreeSpace {
     fn is_scarce(&self) -> bool {
-        self.bytes < FLOOR || self.files.is_some_and(|files| files < FILES)
+        self.bytes < MIN_FREE_BYTES || self.files.is_some_and(|files| files < MIN_FREE_INODES)
     }
 }
 
-/// Reads the free space of a file system. If it reports none, the space is unlimited.
+/// Reads the free space of a file system. If that fails, the space counts as unlimited.
 fn room(path: &Path) -> FreeSpace {
     match rustix::fs::statvfs(path) {
         Ok(stat) => FreeSpace {
@@ -274,23 +275,23 @@ fn room(path: &Path) -> FreeSpace {
     }
 }
 
-/// Returns whether a file system has so little space that the machine may suffer.
+/// Returns whether a file system is almost full, which may affect the whole machine.
 pub(crate) fn almost_full(path: &Path) -> bool {
     almost_full_with(path, 0)
 }
 
-/// Returns the same, with `more` additional bytes used.
+/// Like [`almost_full`], but as if `more` additional bytes were used.
 pub(crate) fn almost_full_with(path: &Path, more: u64) -> bool {
     let FreeSpace { bytes, files } = room(path);
     FreeSpace { bytes: bytes.saturating_sub(more), files }.is_scarce()
 }
 
-/// Returns the disk use of a folder, in bytes; `None` if it cannot be counted.
+/// Returns the disk usage of a folder, in bytes; `None` if it cannot be counted.
 pub(crate) fn bytes(folder: &Path) -> Option<u64> {
     size(folder).map(|size| size.bytes)
 }
 
-/// Returns the disk usage of a folder; `None` if it cannot be counted: it has too many entries, is too deep, or
+/// Returns the disk usage of a folder; `None` if it cannot be counted because it has too many entries, is too deep, or
 /// contains something unreadable.
 fn size(folder: &Path) -> Option<Size> {
     let count = || -> io::Result<Option<Size>> {
@@ -306,7 +307,7 @@ fn size(folder: &Path) -> Option<Size> {
             let Some(meta) = existing(entry.metadata())? else { continue };
             bytes = bytes.saturating_add(meta.blocks().saturating_mul(512));
             entries += 1;
-            if entries > ENTRIES || open.len() > DEPTH {
+            if entries > MAX_ENTRIES || open.len() > MAX_DEPTH {
                 return Ok(None);
             }
             if meta.is_dir() {
@@ -319,7 +320,7 @@ fn size(folder: &Path) -> Option<Size> {
     existing(count()).map_or(None, |counted| counted.unwrap_or(nothing))
 }
 
-/// Maps an entry that was removed or replaced meanwhile to `None`.
+/// Maps the error for an entry that was concurrently removed or replaced to `None`.
 fn existing<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -335,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_counted_without_following_links_and_not_without_end() {
+    fn a_folder_is_counted_up_to_a_limit_without_following_links() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         std::fs::create_dir(path.join("a")).unwrap();
@@ -344,15 +345,15 @@ mod tests {
         std::fs::File::create(path.join("sparse")).unwrap().set_len(1 << 40).unwrap();
         let used = size(path).unwrap().bytes;
         assert!((1 << 20..1 << 21).contains(&used), "{used}");
-        let deep: PathBuf = std::iter::repeat_n("d", DEPTH + 2).collect();
+        let deep: PathBuf = std::iter::repeat_n("d", MAX_DEPTH + 2).collect();
         std::fs::create_dir_all(path.join(deep)).unwrap();
         assert_eq!(size(path), None);
         assert_eq!(size(&path.join("none")), Some(Size { bytes: 0, entries: 0 }));
     }
 
-    /// Only if the daemon is an ordinary user: root can read everything.
+    /// Skipped for root, which can read everything.
     #[test]
-    fn what_cannot_be_looked_at_is_not_counted_as_nothing() {
+    fn an_unreadable_folder_does_not_count_as_empty() {
         use std::os::unix::fs::PermissionsExt;
         if rustix::process::geteuid().is_root() {
             return;
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_decides_what_becomes_of_the_command() {
+    fn a_count_decides_whether_the_command_continues() {
         let check = |allowed, used, free, cleaning, expect: Result<WriteAllowance, Killed>| {
             assert_eq!(judge(allowed, used, free, 100, cleaning), expect);
         };
@@ -378,7 +379,7 @@ mod tests {
         check(None, Some(5), 0, false, Ok(bytes(100)));
         check(None, Some(500), 0, false, Ok(bytes(500)));
         check(None, None, 0, false, Err(Killed::Uncounted));
-        check(None, None, NOISE + 7, true, Ok(clean_up(7)));
+        check(None, None, CLEANUP_ALLOWANCE_BYTES + 7, true, Ok(clean_up(7)));
         check(Some(bytes(100)), Some(101), 0, false, Err(Killed::Disk(100)));
         check(Some(bytes(100)), None, 0, true, Err(Killed::Uncounted));
         check(Some(clean_up(7)), None, 7, true, Ok(clean_up(7)));
@@ -387,11 +388,11 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_full_for_want_of_bytes_or_of_files() {
+    fn a_disk_is_full_without_free_bytes_or_inodes() {
         let check = |bytes, files, expect| assert_eq!(FreeSpace { bytes, files }.is_scarce(), expect);
-        check(FLOOR, Some(FILES), false);
-        check(FLOOR - 1, Some(FILES), true);
-        check(FLOOR, Some(FILES - 1), true);
-        check(FLOOR, None, false);
+        check(MIN_FREE_BYTES, Some(MIN_FREE_INODES), false);
+        check(MIN_FREE_BYTES - 1, Some(MIN_FREE_INODES), true);
+        check(MIN_FREE_BYTES, Some(MIN_FREE_INODES - 1), true);
+        check(MIN_FREE_BYTES, None, false);
     }
 }

@@ -1,14 +1,14 @@
-//! File names of uploads.
+//! Sanitizes file names of uploads.
 
 use cap_std::fs::Dir;
 use pudu_base::foreign;
 use unicode_normalization::UnicodeNormalization;
 
-/// Maximum length of a file name, in bytes; leaves room for a number within the usual limit of 255.
+/// Maximum length of a file name, in bytes. Leaves room for a number within the usual limit of 255.
 const MAX_FILE_NAME_BYTES: usize = 200;
 
-/// Converts a sender's file name to a safe one: no path, no characters that confuse a shell or a user, not hidden, not
-/// too long. Accents are composed, as models write them: macOS sends them decomposed.
+/// Converts a sender's file name to a safe one: no path, no characters that confuse a shell or a user, not hidden, and
+/// not too long. Accents, which macOS sends decomposed, are composed, because models write them so.
 pub(crate) fn safe(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = |c: char| if c.is_control() || "<>:\"|?*".contains(c) { '_' } else { c };
@@ -27,7 +27,7 @@ pub(crate) fn safe(name: &str) -> String {
     if ending.is_empty() { kept.to_owned() } else { format!("{kept}.{ending}") }
 }
 
-/// Returns the name, or the name with the first unused number.
+/// Returns the name, with the first unused number if the name is in use.
 pub(crate) fn free(dir: &Dir, name: &str) -> String {
     let (stem, ending) =
         name.rsplit_once('.').map_or((name, String::new()), |(stem, end)| (stem, format!(".{end}")));
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn accents_of_a_name_are_composed() {
+    fn accents_in_names_are_composed() {
         for (name, expect) in [
             ("Gru\u{308}ße.md", "Grüße.md"),
             ("\u{1112}\u{1161}\u{11AB}\u{1100}\u{1173}\u{11AF}.docx", "한글.docx"),

@@ -1,10 +1,10 @@
-//! Stand-in on systems without namespaces: every probe fails.
+//! Stand-in for `jail.rs` on systems without namespaces, where every probe fails.
 
-use crate::{Unconfined, jail_spec::Cell};
-use pudu_base::{Command, Exec, SandboxError};
+use crate::{Unconfined, jail_spec::JailSpec};
+use pudu_base::{Exec, SandboxError, ShellCommand};
 use std::path::PathBuf;
 
-/// Mechanisms to confine commands. This system has none.
+/// Mechanisms for confining commands, which this system does not have.
 #[derive(Debug)]
 pub enum Jail {}
 
@@ -13,10 +13,10 @@ impl Jail {
     ///
     /// # Errors
     /// Always.
-    #[allow(clippy::unused_async, reason = "elsewhere there is something to wait for")]
+    #[allow(clippy::unused_async, reason = "the Linux version is async")]
     pub async fn probe() -> Result<Self, Unconfined> {
         Err(Unconfined {
-            why: "commands are confined by Linux only".to_owned(),
+            why: "commands can only be confined on Linux".to_owned(),
             help: "run pudu on Linux, or in a Linux container".to_owned(),
         })
     }
@@ -29,25 +29,25 @@ impl Jail {
         Self::probe().await
     }
 
-    /// Never called: there is no jail.
+    /// Never called, because there is no jail.
     #[must_use]
     pub fn owner(&self) -> Option<(u32, u32)> {
         match *self {}
     }
 
-    /// Never called: there is no jail.
+    /// Never called, because there is no jail.
     #[must_use]
     pub fn describe(&self) -> String {
         match *self {}
     }
 
-    #[allow(clippy::unused_async, reason = "elsewhere there is something to wait for")]
-    pub(crate) async fn run(&self, _: &Command, _: Cell<'_>) -> Result<Exec, SandboxError> {
+    #[allow(clippy::unused_async, reason = "the Linux version is async")]
+    pub(crate) async fn run(&self, _: &ShellCommand, _: JailSpec<'_>) -> Result<Exec, SandboxError> {
         match *self {}
     }
 }
 
-/// Does nothing: this system has no way to drop privileges.
+/// Does nothing, because this system has no way to drop privileges.
 ///
 /// # Errors
 /// Never.
@@ -55,5 +55,5 @@ pub fn withdraw() -> Result<(), String> {
     Ok(())
 }
 
-/// Returns immediately: no program is started as a sandbox here.
+/// Returns immediately, because no program is started as a sandbox here.
 pub fn enter() {}

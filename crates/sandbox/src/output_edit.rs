@@ -1,15 +1,15 @@
-//! Edits of the agent's text files by a user who has read them.
+//! Applies a user's edits to the agent's text files.
 
 use crate::{ROOT, failure::failed, files::Files, mounts::OUTPUTS, share};
 use pudu_base::{SandboxError, digest};
 use std::io::Read;
 
-/// New text of a file in the outputs.
+/// New text for a file in the outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputEdit {
     /// The text.
     pub text: String,
-    /// SHA-256 of the file when the user read it, in hexadecimal digits.
+    /// Hexadecimal SHA-256 of the file when the user read it.
     pub expected_sha256: String,
     /// Maximum size of the file, in bytes.
     pub max_bytes: u64,
@@ -20,16 +20,16 @@ pub struct OutputEdit {
 pub enum OutputEdited {
     /// The file has the new text.
     Written {
-        /// Its SHA-256, in hexadecimal digits.
+        /// The file's new SHA-256, in hexadecimal.
         sha256: String,
-        /// Its size in bytes.
+        /// The file's new size, in bytes.
         size: u64,
     },
-    /// The file has changed.
+    /// The file has changed since the user read it.
     Stale,
     /// The file is not text.
     NotText,
-    /// The file, or the new text, is too large.
+    /// The file or the new text is too large.
     TooLarge,
 }
 

@@ -1,4 +1,4 @@
-//! Attempts to escape from a sandbox, for `pudu doctor`. The end-to-end tests try much more.
+//! Attempts to escape from a sandbox, for `pudu doctor`. The end-to-end tests make more attempts.
 
 use crate::{CommandLimits, Folders, Jail, LocalSandboxes, Options};
 use pudu_base::{Network, Sandbox, SandboxError, SandboxProvider, ShellCommand};
@@ -12,44 +12,44 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
 pub struct Proof {
     /// The attempt.
     pub attempt: &'static str,
-    /// The output of an attempt that succeeded.
+    /// The output, if the attempt succeeded.
     pub broken: Option<String>,
 }
 
-/// Name of the attempt that is allowed if the operator allows a network.
+/// Name of the attempt that is skipped if the operator allows full network access.
 const NETWORK: &str = "reach the network";
-/// Attempts to escape, each with a command that prints `ESCAPED` on success. `SECRET` is replaced with a file of the
-/// daemon outside of the thread.
+/// Attempts to escape, each with a command that prints `ESCAPED` on success. `SECRET` is replaced with the path of a
+/// file of the daemon outside of the thread.
 const ATTEMPTS: &[(&str, &str)] = &[
     ("read a file of the daemon", "cat SECRET && echo ESCAPED"),
-    ("read passwords of the machine", "cat /etc/shadow && echo ESCAPED"),
+    ("read the machine's passwords", "cat /etc/shadow && echo ESCAPED"),
     ("see other processes", "ls -d /proc/[0-9]* | wc -l | { read n; test $n -gt 9 && echo ESCAPED; }"),
     ("read the daemon's environment", "cat /proc/1/environ | grep -q . && echo ESCAPED"),
-    ("write outside", "touch /usr/pudu-was-here /etc/pudu-was-here 2>/dev/null && echo ESCAPED"),
+    ("write to the system", "touch /usr/pudu-was-here /etc/pudu-was-here 2>/dev/null && echo ESCAPED"),
     ("mount", "mount -t tmpfs none /mnt 2>/dev/null && echo ESCAPED"),
-    ("make a namespace", "unshare -Ur true 2>/dev/null && echo ESCAPED"),
-    ("change the kernel", "{ echo 1 > /proc/sys/kernel/panic_on_oops; } 2>/dev/null && echo ESCAPED"),
-    ("become somebody else", "test $(id -u) = 0 && echo ESCAPED"),
+    ("create a namespace", "unshare -Ur true 2>/dev/null && echo ESCAPED"),
+    ("change kernel settings", "{ echo 1 > /proc/sys/kernel/panic_on_oops; } 2>/dev/null && echo ESCAPED"),
+    ("become root", "test $(id -u) = 0 && echo ESCAPED"),
     ("have a capability", "grep -q 'Cap...:.*[1-9a-f]' /proc/self/status && echo ESCAPED"),
     ("trace the first process", "ls /proc/1/fd/* 2>/dev/null && echo ESCAPED"),
     ("open a device", "test -e /dev/mem -o -e /dev/kmsg -o -b /dev/sda && echo ESCAPED"),
     (NETWORK, "(exec 3<>/dev/tcp/1.1.1.1/53) 2>/dev/null && echo ESCAPED"),
 ];
 
-/// Attempts to escape from a container, where another program confines commands.
+/// Attempts to escape from a container, in which another program confines commands.
 const CONTAINED: &[(&str, &str)] = &[
-    ("read passwords of the machine", "cat /etc/shadow && echo ESCAPED"),
+    ("read the machine's passwords", "cat /etc/shadow && echo ESCAPED"),
     ("write to the image", "touch /usr/pudu-was-here /etc/pudu-was-here 2>/dev/null && echo ESCAPED"),
     ("mount", "mount -t tmpfs none /mnt 2>/dev/null && echo ESCAPED"),
-    ("make a namespace", "unshare -Ur true 2>/dev/null && echo ESCAPED"),
-    ("change the kernel", "{ echo 1 > /proc/sys/kernel/panic_on_oops; } 2>/dev/null && echo ESCAPED"),
-    ("be root", "test $(id -u) = 0 && echo ESCAPED"),
+    ("create a namespace", "unshare -Ur true 2>/dev/null && echo ESCAPED"),
+    ("change kernel settings", "{ echo 1 > /proc/sys/kernel/panic_on_oops; } 2>/dev/null && echo ESCAPED"),
+    ("run as root", "test $(id -u) = 0 && echo ESCAPED"),
     ("have a capability", "grep -q 'Cap\\(Prm\\|Eff\\|Amb\\).*[1-9a-f]' /proc/self/status && echo ESCAPED"),
-    ("gain rights by a program", "grep -q 'NoNewPrivs:.1' /proc/self/status || echo ESCAPED"),
-    ("be without a filter of calls", "grep -q 'Seccomp:.2' /proc/self/status || echo ESCAPED"),
+    ("gain privileges by exec", "grep -q 'NoNewPrivs:.1' /proc/self/status || echo ESCAPED"),
+    ("run without a seccomp filter", "grep -q 'Seccomp:.2' /proc/self/status || echo ESCAPED"),
     ("open a device", "test -e /dev/mem -o -e /dev/kmsg -o -b /dev/sda && echo ESCAPED"),
     (
-        "have an account of the cluster",
+        "use a service account of the cluster",
         "test -e /var/run/secrets/kubernetes.io/serviceaccount/token && echo ESCAPED",
     ),
     (
@@ -59,10 +59,10 @@ const CONTAINED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Tries each attempt in a container of another program.
+/// Makes each attempt in a container of another program.
 ///
 /// # Errors
-/// When no attempt can be made.
+/// When an attempt cannot be made.
 pub async fn prove_in(sandbox: &dyn Sandbox, network: Network) -> Result<Vec<Proof>, SandboxError> {
     try_each(sandbox, CONTAINED, network, "").await
 }
@@ -86,10 +86,10 @@ async fn try_each(
     Ok(proofs)
 }
 
-/// Tries each attempt in a sandbox that is created below an existing folder of the daemon.
+/// Makes each attempt in a sandbox below an existing folder of the daemon.
 ///
 /// # Errors
-/// When no sandbox can be created.
+/// When the sandbox cannot be created, or an attempt cannot be made.
 pub async fn prove(jail: Arc<Jail>, folder: &Path, network: Network) -> Result<Vec<Proof>, SandboxError> {
     let failed = |source| SandboxError::Io { path: folder.display().to_string(), source };
     let secret = folder.join("secret");

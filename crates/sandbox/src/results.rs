@@ -13,19 +13,22 @@ use std::{
     path::{Component, Path},
 };
 
-/// Maximum size of a stored result, in bytes: no tool of the agent could read a larger one.
+/// Maximum size of a stored result, in bytes. The agent's tools could not read a larger one.
 const MAX_RESULT_BYTES: usize = 16 << 20;
-/// Maximum number of stored results per thread, and their maximum total size, in bytes; the newest are kept.
+/// Maximum number of stored results per folder, and their maximum total size in bytes. The oldest are removed first.
 const KEPT: (usize, u64) = (64, 64 << 20);
-/// Maximum number of entries that are examined to remove old ones.
-const LOOKED_AT: usize = 10_000;
+/// Maximum number of entries examined when old ones are removed.
+const MAX_EXAMINED: usize = 10_000;
 
 /// Stores a text or an image as a new file in a folder below the outputs, and returns the agent's path.
 pub(crate) fn keep(files: &Files, folder: &str, name: &str, bytes: &[u8]) -> Result<String, SandboxError> {
     let path = format!("{ROOT}/{OUTPUTS}/{folder}/{name}");
     let host = files.mounts()?.first().is_some_and(|own| monitor::almost_full(&own.host));
     if host || bytes.len() > MAX_RESULT_BYTES || !plain(folder) || !plain(name) {
-        return Err(SandboxError::Refused(format!("{path} cannot be kept: too large, or no room for it")));
+        return Err(SandboxError::Refused(format!(
+            "cannot store {path}: it is too large, or the disk is \
+            almost full"
+        )));
     }
     let keep = || {
         let mut dir = step(files, files.own().map_err(io::Error::other)?, OUTPUTS)?;
@@ -50,7 +53,7 @@ pub(crate) fn remove(files: &Files, path: &str) -> Result<(), SandboxError> {
     let below = path.strip_prefix(ROOT).and_then(|path| path.strip_prefix('/'));
     let parts = below.filter(|path| plain(path)).and_then(|path| path.rsplit_once('/'));
     let Some((folder, name)) = parts.filter(|(folder, _)| folder.starts_with(OUTPUTS)) else {
-        return Err(SandboxError::Refused(format!("{path} is no kept result")));
+        return Err(SandboxError::Refused(format!("{path} is not a stored result")));
     };
     let own = files.existing(path)?;
     let remove = || {
@@ -79,7 +82,7 @@ pub(crate) fn enter(dir: &Dir, name: &str) -> io::Result<Dir> {
     Ok(Dir::from_std_file(std::fs::File::from(below)))
 }
 
-/// Opens a subfolder, created if missing.
+/// Opens a subfolder. Creates it if it is missing.
 fn step(files: &Files, dir: &Dir, name: &str) -> io::Result<Dir> {
     let mut builder = DirBuilder::new();
     let made = match dir.create_dir_with(name, builder.mode(0o700)) {
@@ -93,11 +96,11 @@ fn step(files: &Files, dir: &Dir, name: &str) -> io::Result<Dir> {
     Ok(below)
 }
 
-/// Removes the oldest files in excess of `most` files or `bytes` bytes; never the newest one.
+/// Removes the oldest files beyond `most` files or `bytes` bytes, but never the newest one.
 pub(crate) fn sweep(dir: &Dir, newest: &str, (most, bytes): (usize, u64)) -> io::Result<()> {
     let mut old: Vec<(SystemTime, u64, std::ffi::OsString)> = Vec::new();
     let (mut count, mut total) = (0, 0_u64);
-    for entry in dir.entries()?.take(LOOKED_AT) {
+    for entry in dir.entries()?.take(MAX_EXAMINED) {
         let entry = entry?;
         let meta = entry.metadata()?;
         if !meta.is_file() {
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_kept_where_the_agent_finds_it() {
+    fn a_result_is_stored_where_the_agent_can_read_it() {
         let (folder, files) = place();
         let path = keep(&files, ".tool-results", "bash-1.log", "grüße".as_bytes()).unwrap();
         assert_eq!(path, "/mnt/user-data/outputs/.tool-results/bash-1.log");
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leads_out_and_what_is_too_large_is_not_kept() {
+    fn invalid_paths_and_large_results_are_refused() {
         let (folder, files) = place();
         for (dir, name) in [("..", "a"), ("", "a"), ("/tmp", "a"), ("a/../..", "a"), ("a", "../a"), ("a", "")]
         {
@@ -167,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_when_there_are_too_many_or_they_are_too_large() {
+    fn the_oldest_results_beyond_the_limits_are_removed() {
         let left = |most: usize, bytes: u64| {
             let folder = tempfile::tempdir().unwrap();
             let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
             for (age, name) in ["new", "a", "b", "c", "d"].iter().enumerate() {
                 let file = fs::File::create(folder.path().join(name)).unwrap();
                 file.set_len(10).unwrap();
-                // The newest one is kept whatever its time is.
+                // The newest file is kept regardless of its time.
                 let age = if age == 0 { 100 } else { age as u64 };
                 let then = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
                 file.set_modified(then).unwrap();

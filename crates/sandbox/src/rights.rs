@@ -1,16 +1,16 @@
-//! Permissions of file tools: if the daemon is root, those of the user that runs commands. The kernel enforces them, as
-//! for commands.
+//! Permissions of file tools. If the daemon is root, they are those of the user that runs commands, and the kernel
+//! enforces them as it does for commands.
 //!
-//! A separate thread uses that user for file access and has no other privileges of root. It ends with the work and
-//! never returns to root, so nothing can be forgotten. Deliberately absent: any check of modes or owners here. Only
-//! Linux has users per thread; on other systems files are accessed as the daemon's user.
+//! A separate thread accesses files as that user and has none of root's other privileges. It ends with the operation
+//! and never becomes root again, so no privilege has to be restored. Deliberately absent: checks of modes or owners.
+//! Only Linux has users per thread; on other systems, files are accessed as the daemon's user.
 
 use std::io;
 
-/// Owner of a thread's files, if that is not the daemon: user and group.
+/// User and group that own a thread's files, if they differ from the daemon's.
 pub(crate) type Owner = Option<(u32, u32)>;
 
-/// Runs file operations with the permissions of an owner; with unchanged permissions if there is none.
+/// Runs file operations with an owner's permissions, or with unchanged permissions if there is no owner.
 ///
 /// # Errors
 /// When the permissions cannot be dropped, or the thread panics.
@@ -20,7 +20,7 @@ pub(crate) fn with<T: Send>(owner: Owner, work: impl FnOnce() -> T + Send) -> io
     std::thread::scope(|scope| {
         let work = move || give_up(user, group).map(|()| work());
         let thread = std::thread::Builder::new().name("pudu-files".to_owned()).spawn_scoped(scope, work)?;
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the file work broke down")))
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the file operation panicked")))
     })
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn with<T: Send>(_: Owner, work: impl FnOnce() -> T + Send) -> io::Re
     Ok(work())
 }
 
-/// Returns whether the daemon can access files as another user and change their owner: root can, unless it lacks the
+/// Returns whether the daemon can access files as another user and change their owner. Root can, unless it lacks the
 /// capabilities.
 #[cfg(target_os = "linux")]
 #[must_use]
@@ -40,7 +40,7 @@ pub fn can_change_user() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
 }
 
-/// Returns whether the daemon can access files as another user: only Linux has users per thread.
+/// Returns `false`, because only Linux has users per thread.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn can_change_user() -> bool {
@@ -52,12 +52,12 @@ pub fn can_change_user() -> bool {
 fn give_up(user: u32, group: u32) -> io::Result<()> {
     use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
     use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_thread_groups};
-    // Raw system calls: those of the C library would change all threads.
+    // A raw system call, because the C library would change all threads.
     set_thread_groups(&[])?;
     let (group, user) = (Gid::from_raw(group), Uid::from_raw(user));
     setfsgid(group);
     setfsuid(user);
-    // Neither call reports success; called again, each returns the thread's current ID.
+    // Neither call reports success. When called again, each returns the thread's current ID.
     if setfsgid(group) != group || setfsuid(user) != user {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
@@ -71,7 +71,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     #[test]
-    fn work_is_done_as_the_owner_and_the_daemon_stays_who_it_is() {
+    fn work_runs_as_the_owner_and_the_daemon_keeps_its_user() {
         if !rustix::process::geteuid().is_root() {
             return println!("skipped: only root can work as somebody else");
         }

@@ -1,5 +1,5 @@
-//! Access to a thread's files for users: their uploads, and the agent's outputs. A command may change anything in the
-//! folder concurrently, so the file that was checked is the one that is opened.
+//! Access for users to a thread's files: their uploads and the agent's outputs. A command may change anything in the
+//! folder concurrently, so the checks hold for exactly the file that is opened.
 
 use crate::{
     ROOT,
@@ -18,9 +18,9 @@ use std::{
 /// An uploaded file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Upload {
-    /// Its name.
+    /// The file's name.
     pub name: String,
-    /// Path for the agent.
+    /// The agent's path of the file.
     pub path: String,
     /// Size in bytes.
     pub size: u64,
@@ -60,7 +60,7 @@ pub(crate) fn inner(path: &str) -> Result<PathBuf, SandboxError> {
 fn plain(dir: &Dir, name: &Path, path: &str) -> Result<(), SandboxError> {
     let meta = dir.symlink_metadata(name).map_err(|error| failed(path, error))?;
     if meta.is_symlink() {
-        return Err(SandboxError::Refused(format!("a symlink leads to {path}: put a copy there")));
+        return Err(SandboxError::Refused(format!("{path} is a symlink; put a copy there")));
     }
     if meta.is_file() || meta.is_dir() { Ok(()) } else { Err(no_file(path)) }
 }
@@ -87,7 +87,7 @@ pub(crate) fn uploads(root: &Dir, limit: usize) -> Result<Vec<Upload>, SandboxEr
     listed().map_err(|error| failed(ROOT, error))
 }
 
-/// Returns the agent's path of an upload, whose name must have a single component.
+/// Returns the agent's path of an upload. The name must be a single path component.
 pub(crate) fn upload_path(name: &str) -> Result<String, SandboxError> {
     let path = format!("{ROOT}/{UPLOADS}/{name}");
     match name.contains(['/', '\\', '\0']) || matches!(name, "" | "." | "..") {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn plain_files_are_opened_and_nothing_else() {
+    async fn only_regular_files_are_opened() {
         let (folder, local) = place();
         let (mut file, size) = local.open("/mnt/user-data/outputs/deep/c.txt").await.unwrap();
         let mut text = String::new();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_looks_for_files_of_an_unknown_thread_makes_no_folder() {
+    async fn reading_an_unknown_thread_creates_no_folder() {
         let home = tempfile::tempdir().unwrap();
         let folders = Folders::new(home.path().to_owned(), None);
         let files = folders.thread_files(&"unknown".into());

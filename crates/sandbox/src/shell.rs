@@ -1,6 +1,5 @@
-//! The host's shell, for operators who trust the agent with their machine if the kernel offers no namespaces. It is not
-//! a sandbox: it has to be enabled explicitly, gets none of the daemon's environment, and is killed with its process
-//! group.
+//! Runs commands in the host's shell, which is not a sandbox and has to be enabled explicitly. The shell gets nothing
+//! from the daemon's environment, and is killed with its process group.
 
 use crate::{capture::Capture, monitor};
 use pudu_base::{Exec, Killed, SandboxError, ShellCommand};
@@ -11,7 +10,7 @@ use tokio::{
     process,
 };
 
-/// Time to read remaining output after the shell has ended, in case background processes keep it open.
+/// How long the remaining output is read after the shell has ended, in case background processes keep the pipes open.
 pub const DRAIN: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(
@@ -40,7 +39,7 @@ pub(crate) async fn run(
             }
         };
         if ended.is_ok() && !drained {
-            // A timeout here only means that a background process is still running.
+            // A timeout only means that a background process keeps the pipes open.
             tokio::time::timeout(DRAIN, reading).await.ok();
         }
         ended
@@ -70,7 +69,7 @@ fn spawn(script: &str, environment: &[(String, String)], workspace: &Path) -> io
         .spawn()
 }
 
-/// Kills the process group on drop: at the end, at the timeout, or when the call is cancelled.
+/// Kills the process group on drop, which happens at the end, at the timeout, or when the call is cancelled.
 struct ProcessGroup(Option<Pid>);
 
 impl Drop for ProcessGroup {

@@ -1,8 +1,7 @@
-//! Recognises a dangerous shell command by its text, for those who want to be asked first, and for those who
-//! look through foreign files.
+//! Finds dangerous shell commands by their text, for approvals and for scans of untrusted skills.
 //!
-//! Deliberately no boundary: a command can be spelled in endless ways. This finds commands that a hasty model
-//! writes, not those of an attacker; the sandbox stops those. Code in other languages is not looked at.
+//! This is not a security boundary, because a command can be spelled in countless ways. It finds the commands of a
+//! careless model, not those of an attacker, which the sandbox stops. Code in other languages is not examined.
 
 mod kind;
 mod path;
@@ -17,7 +16,7 @@ use crate::{
     wrapped::{self, Bare},
 };
 
-/// Other programs that run the text from a pipe.
+/// Interpreters other than shells and Python that run code from a pipe.
 const INTERPRETERS: [&str; 5] = ["perl", "ruby", "node", "php", "deno"];
 /// Programs that fetch from the network.
 const FETCHERS: [&str; 2] = ["curl", "wget"];
@@ -25,7 +24,7 @@ const FETCHERS: [&str; 2] = ["curl", "wget"];
 const LOOKS: [&str; 7] =
     ["status", "show", "cat", "is-active", "is-enabled", "list-units", "list-unit-files"];
 
-/// Returns the worst danger of a script; `None` if nothing was found.
+/// Returns the worst danger in a script; `None` if there is none.
 #[must_use]
 pub fn find(script: &str) -> Option<Danger> {
     if script.len() > MAX_SCRIPT_BYTES {
@@ -38,7 +37,7 @@ pub fn find(script: &str) -> Option<Danger> {
     find_in_script(script, MAX_SUBSTITUTION_DEPTH)
 }
 
-/// Looks through a script.
+/// Returns the worst danger in a script. `depth` limits further nesting.
 fn find_in_script(script: &str, depth: usize) -> Option<Danger> {
     let Some(depth) = depth.checked_sub(1) else { return Some(Danger::Unread(UnreadScript::Deep)) };
     match script::read(script, depth) {
@@ -55,7 +54,7 @@ enum Origin {
     Said(String),
 }
 
-/// Examines commands, each with the output of the one before.
+/// Examines commands in order, each with the origin of its piped input.
 fn all(commands: &[ParsedCommand], depth: usize) -> Option<Danger> {
     let (mut fed, mut worst) = (None, None);
     for command in commands {
@@ -70,7 +69,7 @@ fn all(commands: &[ParsedCommand], depth: usize) -> Option<Danger> {
     worst
 }
 
-/// Returns the origin of the output that a command writes for the next one.
+/// Returns the origin of a command's output, if known.
 fn origin(command: &ParsedCommand) -> Option<Origin> {
     let bare = Bare::new(&command.words);
     match bare.program()? {
@@ -86,7 +85,7 @@ fn texts(words: &[ShellWord]) -> impl Iterator<Item = &str> {
     words.iter().map(|word| word.text.as_str())
 }
 
-/// Looks at one simple command.
+/// Examines one simple command.
 fn check_command(command: &ParsedCommand, fed: Option<&Origin>, depth: usize) -> Option<Danger> {
     let ParsedCommand { words, targets, sources, .. } = command;
     if targets.iter().chain(sources).any(|file| path::is_connection(file)) {
@@ -103,7 +102,7 @@ fn check_command(command: &ParsedCommand, fed: Option<&Origin>, depth: usize) ->
     check_interpreter(&bare, command, fed, depth).or_else(|| check_program(&bare, depth)).or_else(reads)
 }
 
-/// Examines the text or file that an interpreter is given to run.
+/// Examines the code or file that an interpreter runs.
 fn check_interpreter(
     bare: &Bare<'_>,
     command: &ParsedCommand,
@@ -131,7 +130,7 @@ fn check_interpreter(
     }
 }
 
-/// Looks at the input that an interpreter runs.
+/// Examines the input that an interpreter runs.
 fn stream(shell: bool, input: Option<&str>, fed: Option<&Origin>, depth: usize) -> Option<Danger> {
     match (input, fed) {
         (Some(script), _) => shell.then(|| find_in_script(script, depth)).flatten(),
@@ -182,7 +181,7 @@ fn check_program(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
     }
 }
 
-/// Examines the actions of `find` on its results.
+/// Examines what `find` does with its results.
 fn finds(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
     if texts(bare.arguments()).any(|word| word == "-delete") {
         return Some(Danger::DeletesFound);

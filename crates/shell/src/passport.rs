@@ -8,7 +8,7 @@ use crate::{
 
 /// Entry that allows any command.
 const ANY: &str = "*";
-/// Maximum number of nested programs that run another command.
+/// Maximum nesting of programs that run other commands.
 const MAX_LAYERS: usize = 16;
 
 /// Shell builtins without side effects.
@@ -16,26 +16,26 @@ const HARMLESS: [&str; 11] =
     ["cd", "pwd", "true", "false", ":", "test", "[", "[[", "exit", "break", "continue"];
 /// Folders of system programs.
 const FOLDERS: [&str; 5] = ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
-/// Shells whose scripts are understood here.
+/// Shells whose scripts this parser can parse.
 const SHELLS: [&str; 4] = ["sh", "bash", "dash", "ash"];
-/// Options of shells before a script.
+/// Shell options whose argument is a script.
 const TEXT_OPTIONS: [&str; 4] = ["-c", "-lc", "-ec", "-euc"];
 /// Programs that set variables, evaluate expressions, or run commands from their arguments or input in their own way.
-/// Even if allowed, the programs that they run are uncertain.
+/// It is uncertain which programs they run, even if they are allowed themselves.
 const UNCERTAIN: &str = ". alias bind compgen complete coproc declare enable eval export fc getopts hash jobs let local \
     mapfile read readarray readonly set shopt source trap typeset unset wait zsh ksh fish parallel script";
-/// Operators of `test` for one word, and for two.
+/// Operators of `test` for one operand, and for two.
 const ASKS_ONE: [&str; 11] = ["-e", "-f", "-d", "-r", "-w", "-x", "-s", "-z", "-n", "-L", "-h"];
 const ASKS_TWO: [&str; 9] = ["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
-/// Parts of lower-case variable names that control programs nevertheless.
+/// Parts of lower-case variable names that affect programs nevertheless.
 const STEERING: [&str; 4] = ["proxy", "npm_", "histchars", "auto_resume"];
 
 type Verdict = Result<(), String>;
 
-/// Checks that a script runs only programs of a list. An entry is a name, the beginning of a command, or `*`.
+/// Checks that a script runs only programs on a list. An entry is a name, the beginning of a command, or `*`.
 ///
 /// # Errors
-/// The reason when it may run another program.
+/// When the script may run another program. The error is the reason.
 pub fn check(allowed: &[String], script: &str) -> Verdict {
     if allowed.iter().any(|entry| entry == ANY) {
         return Ok(());
@@ -43,13 +43,13 @@ pub fn check(allowed: &[String], script: &str) -> Verdict {
     ProgramList { allowed }.script(script, MAX_LAYERS)
 }
 
-/// A command that is run by other programs.
+/// A command that may be run by another program.
 #[derive(Clone, Copy)]
 struct Layer<'a> {
     words: &'a [ShellWord],
-    /// Whether the program before it appends words.
+    /// Whether the program that runs the command appends words.
     is_fed: bool,
-    /// Maximum number of further layers.
+    /// Number of further layers that are allowed.
     left: usize,
 }
 
@@ -66,7 +66,7 @@ impl ProgramList<'_> {
             Ok(script) => script.uncertain.map_or(Ok(script.commands), Err),
         };
         let commands =
-            read.map_err(|what| format!("it cannot be told which programs the command runs: it has {what}"))?;
+            read.map_err(|what| format!("it is unclear which programs the command runs: it has {what}"))?;
         self.commands(&commands, left)
     }
 
@@ -95,7 +95,7 @@ impl ProgramList<'_> {
         let Some(program) = layer.words.first() else { return Ok(()) };
         let left = layer.left.checked_sub(1).ok_or("too many programs pass a command on")?;
         if !program.is_fixed() {
-            return Err("it is only known later which program the command runs".to_owned());
+            return Err("the program that the command runs is determined at run time".to_owned());
         }
         let name = program.text.rsplit('/').next().unwrap_or_default();
         let wrapper = Wrapper::find(name);
@@ -116,7 +116,7 @@ impl ProgramList<'_> {
         if certain { Ok(()) } else { Err(uncertain(name)) }
     }
 
-    /// Checks that a program is allowed with its arguments.
+    /// Checks that a program is allowed with these arguments.
     fn listed(&self, words: &[ShellWord]) -> Verdict {
         let program = words.first().map(|word| word.text.as_str()).unwrap_or_default();
         let name = match program.rsplit_once('/') {
@@ -135,7 +135,7 @@ impl ProgramList<'_> {
         Err(format!("the agent's passport does not allow the command {name}"))
     }
 
-    /// Checks a command that is run by another program.
+    /// Checks a command that a wrapper runs.
     fn passed(&self, wrapper: &Wrapper, mut layer: Layer<'_>) -> Verdict {
         let unclear = || uncertain(wrapper.name);
         let (flags, valued) = wrapper.certain.ok_or_else(unclear)?;
@@ -155,7 +155,7 @@ impl ProgramList<'_> {
                 None if valued.contains(letter) => 2,
                 _ => return Err(unclear()),
             };
-            // Another placeholder could also replace the program's name.
+            // With another placeholder, `xargs` could also replace the program's name.
             let fits = |value: &ShellWord| is_operand(value) && (letter != 'I' || value.text == "{}");
             if own == 2 && !layer.words.get(1).is_some_and(fits) {
                 return Err(unclear());
@@ -178,7 +178,7 @@ impl ProgramList<'_> {
 
     /// Checks the commands that `find` runs.
     fn found(&self, layer: Layer<'_>) -> Verdict {
-        // A word that is unknown until run time could be `-exec`.
+        // A word that is known only at run time could be `-exec`.
         let is_certain = |word: &ShellWord| word.is_fixed() || (!word.is_split && word.begins_fixed());
         if layer.is_fed || !layer.words.iter().all(is_certain) {
             return Err(uncertain("find"));
@@ -199,7 +199,7 @@ impl ProgramList<'_> {
             {
                 self.script(&text.text, layer.left)
             }
-            // Its script is a file, which is permitted if the shell is allowed.
+            // A script in a file is permitted if the shell is allowed.
             [file, ..] if !layer.is_fed && is_operand(file) => Ok(()),
             _ => Err(uncertain("a shell")),
         }
@@ -208,23 +208,23 @@ impl ProgramList<'_> {
 
 fn describe(why: UnreadScript) -> &'static str {
     match why {
-        UnreadScript::Quotes => "quotes that do not close",
-        UnreadScript::Brackets => "brackets that do not close",
-        UnreadScript::Deep => "too many brackets within each other",
+        UnreadScript::Quotes => "unclosed quotes",
+        UnreadScript::Brackets => "unclosed brackets",
+        UnreadScript::Deep => "too deeply nested brackets",
         UnreadScript::Long => "too much text",
     }
 }
 
 fn uncertain(name: &str) -> String {
-    format!("it cannot be told which programs {name} runs here")
+    format!("it is unclear which programs {name} runs here")
 }
 
-/// Returns whether a word is known and not an option.
+/// Returns whether a word is fixed and not an option.
 fn is_operand(word: &ShellWord) -> bool {
     word.is_fixed() && !word.text.starts_with(['-', '+'])
 }
 
-/// Returns whether a word is a format without variables, unlike `%n`.
+/// Returns whether a word is a format that does not set variables, as `%n` does.
 fn is_plain_format(word: &ShellWord) -> bool {
     let sets =
         |rest: &str| rest.trim_start_matches(|c| "#'-+ 0123456789.*hjlLtz".contains(c)).starts_with('n');
@@ -236,15 +236,15 @@ fn loop_head(words: &[ShellWord]) -> Verdict {
     match words {
         [name] => may_be_set(&name.text, is_own(&name.text)),
         [name, sign, ..] if sign.is_keyword("in") => may_be_set(&name.text, is_own(&name.text)),
-        _ => Err("it cannot be told what the command's loop goes through".to_owned()),
+        _ => Err("it is unclear what the command's loop iterates over".to_owned()),
     }
 }
 
-/// Checks that setting these variables cannot run a program. Variables for languages and time zones are allowed, and
-/// lower-case variables of the script.
+/// Checks that setting a variable cannot run a program. Variables for the language and time zone are allowed, as are
+/// the script's own lower-case variables.
 fn variable(word: &ShellWord, name: &str, is_for_itself: bool) -> Verdict {
     let value = word.text.strip_prefix(name).and_then(|rest| rest.strip_prefix('='));
-    // In other character sets, a shell may read different characters than this code.
+    // With other character sets, a shell may read other characters than this parser.
     let is_language = (name == "LANG" || name.starts_with("LC_"))
         && word.is_fixed()
         && value.is_some_and(|value| value == "C" || value == "POSIX" || value.ends_with(".UTF-8"));
@@ -257,11 +257,11 @@ fn is_own(name: &str) -> bool {
 }
 
 fn may_be_set(name: &str, is_harmless: bool) -> Verdict {
-    let why = || format!("the command sets {name}, by which any program may be run");
+    let why = || format!("the command sets {name}, which can make any program run");
     if is_harmless { Ok(()) } else { Err(why()) }
 }
 
-/// Returns whether a test contains no arithmetic, which would run commands in brackets.
+/// Returns whether a test is free of arithmetic, which could run commands in brackets.
 fn is_plain_test(name: &str, words: &[ShellWord]) -> bool {
     let words = match (name, words) {
         ("test", words) => words,
@@ -275,7 +275,7 @@ fn is_plain_test(name: &str, words: &[ShellWord]) -> bool {
         words => words,
     };
     let asks = |sign: &ShellWord, all: &[&str]| sign.is_fixed() && all.contains(&sign.text.as_str());
-    // Only `[[` evaluates the words that it compares as arithmetic.
+    // Only `[[` evaluates the operands of number comparisons as arithmetic.
     let two = if name == "[[" { ASKS_TWO.get(..3).unwrap_or_default() } else { &ASKS_TWO };
     let is_asked = match words {
         [] | [_] => true,
@@ -292,59 +292,59 @@ mod tests {
     use crate::MAX_SCRIPT_BYTES;
 
     #[test]
-    fn constructs_that_a_shell_may_read_differently_are_denied_by_name() {
+    fn constructs_that_a_shell_may_parse_differently_are_denied_by_name() {
         let allowed = ["ls", "E", "{", "for", "if", "case", "function", "x"].map(String::from);
         let check = |script: &str, construct: &str| {
-            let denied = format!("it cannot be told which programs the command runs: it has {construct}");
+            let denied = format!("it is unclear which programs the command runs: it has {construct}");
             assert_eq!(check_script(&allowed, script), Err(denied), "{script}");
         };
         check("if(ls)", "a function, a list or a pattern in brackets");
         check("x=(ls)", "a function, a list or a pattern in brackets");
         check("ls &>(ls)", "a function, a list or a pattern in brackets");
-        check("ls (ls)", "a function or a bracket that is not paired");
-        check(">x (ls)", "a function or a bracket that is not paired");
-        check("ls )", "a function or a bracket that is not paired");
-        check("((1))", "a calculation");
-        check("( ls", "brackets that do not close");
-        check("$(ls", "brackets that do not close");
-        check("ls 'x", "quotes that do not close");
-        check("[[ x\n]]", "a sign in a test");
-        check("ls\r", "a blank that is none for a shell");
-        check("ls x\u{1}", "a blank that is none for a shell");
+        check("ls (ls)", "a function or an unbalanced bracket");
+        check(">x (ls)", "a function or an unbalanced bracket");
+        check("ls )", "a function or an unbalanced bracket");
+        check("((1))", "an arithmetic expansion");
+        check("( ls", "unclosed brackets");
+        check("$(ls", "unclosed brackets");
+        check("ls 'x", "unclosed quotes");
+        check("[[ x\n]]", "a symbol in a test");
+        check("ls\r", "white space that a shell does not recognise");
+        check("ls x\u{1}", "white space that a shell does not recognise");
         check("(ls # x\n)", "a comment in brackets");
         check("ls\\\n x", "a backslash at the end of a line within a word");
         check("ls \\\n#x", "a backslash at the end of a line within a word");
         check("ls x\\", "a backslash at the end of a line within a word");
         check("ls \"x\\\n\"", "a backslash at the end of a line in a text");
-        check("ls <(ls)x", "a word behind a bracket");
-        check("{x}>x ls", "a variable before an arrow");
-        check(">x if ls", "a keyword behind an arrow");
+        check("ls <(ls)x", "a word after a bracket");
+        check("{x}>x ls", "a variable before a redirection");
+        check(">x if ls", "a keyword after a redirection");
         check("case x", "a choice, a function or a coprocess");
         check(">x function ls", "a choice, a function or a coprocess");
-        check("ls <| ls", "an arrow without a file");
-        check("ls > ; ls", "an arrow without a file");
+        check("ls <| ls", "a redirection without a file");
+        check("ls > ; ls", "a redirection without a file");
         check("(ls <<E)", "a here-document in brackets");
-        check("ls <<E (ls)\nE", "a function or a bracket that is not paired");
-        check("ls <<E $(ls)\nE", "brackets beside a here-document");
-        check("ls <<E 'x\n'\nE", "a quote beside a here-document");
-        check("ls <<E \"x\n\"\nE", "a quote beside a here-document");
-        check("ls <<$x\n", "a here-document with an unusual mark");
-        check("ls <<'E'E\n", "a here-document with an unusual mark");
+        check("ls <<E (ls)\nE", "a function or an unbalanced bracket");
+        check("ls <<E $(ls)\nE", "brackets next to a here-document");
+        check("ls <<E 'x\n'\nE", "a quote next to a here-document");
+        check("ls <<E \"x\n\"\nE", "a quote next to a here-document");
+        check("ls <<$x\n", "a here-document with an unusual delimiter");
+        check("ls <<'E'E\n", "a here-document with an unusual delimiter");
         check("ls <<E\nx\\\nE\n", "a backslash at the end of a line in a here-document");
         check("ls <<E\n`ls`\nE\n", "backticks");
-        check("ls $'x'", "quotes behind a $");
-        check("ls $1", "a sign behind a $ that is not read here");
-        check("ls $((x))", "a calculation with variables");
-        check("ls $((ls) )", "a calculation with variables");
-        check("ls ${x:y}", "a variable in braces that is not read here");
-        check("ls ${!x}", "a variable in braces that is not read here");
-        check(&format!("{}ls{}", "( ".repeat(17), ")".repeat(17)), "too many brackets within each other");
+        check("ls $'x'", "quotes after a $");
+        check("ls $1", "an unsupported symbol after a $");
+        check("ls $((x))", "an arithmetic expansion with variables");
+        check("ls $((ls) )", "an arithmetic expansion with variables");
+        check("ls ${x:y}", "an unsupported variable in braces");
+        check("ls ${!x}", "an unsupported variable in braces");
+        check(&format!("{}ls{}", "( ".repeat(17), ")".repeat(17)), "too deeply nested brackets");
         check(&"x".repeat(MAX_SCRIPT_BYTES + 1), "too much text");
         assert_eq!(check_script(&allowed, &format!("{}ls{}", "( ".repeat(16), ")".repeat(16))), Ok(()));
     }
 
     #[test]
-    fn substitutions_beside_a_program_are_no_part_of_its_name() {
+    fn substitutions_beside_a_program_are_not_part_of_its_name() {
         let allowed = ["ls".to_owned()];
         for script in ["ls<(ls)", "ls$(ls)", "ls\"$x\"", "ls*"] {
             assert!(check_script(&allowed, script).is_err(), "{script}");

@@ -1,4 +1,4 @@
-//! The programs that a script runs, for callers that look for some programs.
+//! Lists the programs that a script runs.
 
 use crate::{
     MAX_SCRIPT_BYTES, MAX_SUBSTITUTION_DEPTH, SHELLS, UnreadScript, script,
@@ -6,17 +6,17 @@ use crate::{
     wrapped::{self, Bare},
 };
 
-/// Words that begin a loop, a choice or a function, and run nothing themselves.
+/// Keywords that begin a loop, a choice or a function and do not run a program themselves.
 const KEYWORDS: [&str; 4] = ["for", "select", "case", "function"];
 
-/// Returns the programs that a script runs, those within others included: behind programs that pass a command on, in
-/// substitutions, in the commands of `find`, and in texts that a shell is given. Each is the program as it is written,
-/// and its arguments, without quotes; parts known only at run time are kept as written, with their `$`.
+/// Returns the programs that a script runs, including those run by wrappers and `find`, in substitutions, and in
+/// scripts passed to a shell. Each entry is a program as written with its arguments, without quotes; parts that are
+/// known only at run time are kept as written, with their `$`.
 ///
-/// Deliberately no boundary: an expert of the shell can hide a program.
+/// This is not a security boundary, because a shell expert can hide a program.
 ///
 /// # Errors
-/// When the script cannot be read, or is too long or too deep to be looked through.
+/// When the script cannot be parsed, is too long, or is nested too deeply.
 pub fn commands(script: &str) -> Result<Vec<Vec<String>>, UnreadScript> {
     if script.len() > MAX_SCRIPT_BYTES {
         return Err(UnreadScript::Long);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_script_runs_is_hidden() {
+    fn all_programs_of_a_script_are_found() {
         let check = |script: &str, expect: &[&str]| assert_eq!(programs(script), expect, "{script}");
         check("git status", &["git"]);
         check("git status; rm -rf /", &["git", "rm"]);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_an_error() {
+    fn unparsable_scripts_are_errors() {
         assert_eq!(commands("git 'log"), Err(UnreadScript::Quotes));
         assert_eq!(commands("git $(log"), Err(UnreadScript::Brackets));
         assert_eq!(commands(&"$(".repeat(100)), Err(UnreadScript::Deep));
@@ -123,12 +123,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_looked_through(script in "[a-z $()`'\"|&;<>{}\\\\\n=-]{0,80}") {
+        fn any_text_is_parsed(script in "[a-z $()`'\"|&;<>{}\\\\\n=-]{0,80}") {
             drop(commands(&script));
         }
 
         #[test]
-        fn what_stands_behind_any_harmless_command_is_found(before in "[a-z]{1,8}( [a-z0-9./-]{1,8}){0,3}", gap in "(;|&&|\\|\\||\\||&|\n)") {
+        fn commands_after_a_harmless_one_are_found(before in "[a-z]{1,8}( [a-z0-9./-]{1,8}){0,3}", gap in "(;|&&|\\|\\||\\||&|\n)") {
             let script = format!("{before} {gap} hidden x");
             prop_assert!(programs(&script).contains(&"hidden".to_owned()), "{}", script);
         }

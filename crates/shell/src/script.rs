@@ -1,7 +1,7 @@
-//! Reads a shell script as far as needed to know its commands: groups, conditions, loops, comments,
-//! texts that follow a command, and substitutions within words.
+//! Parses a shell script as far as needed to find its commands: groups, conditions, loops, comments, here-documents,
+//! and substitutions in words.
 //!
-//! Deliberately no shell: nothing is expanded, and a text that a shell would refuse may be read here.
+//! This is not a shell: nothing is expanded, and a script that a shell would refuse may be accepted.
 
 use crate::syntax::{
     ParsedCommand, ParsedScript, ScriptReader, ScriptResult, ShellWord, UnreadScript, is_name,
@@ -10,7 +10,7 @@ use crate::syntax::{
 /// Keywords of constructs whose effect is uncertain.
 const UNCERTAIN: [&str; 5] = ["case", "select", "function", "coproc", "esac"];
 
-/// Reads a script whose commands are nested at most `depth` deep.
+/// Parses a script whose commands are nested at most `depth` levels deep.
 pub(crate) fn read(script: &str, depth: usize) -> ScriptResult<ParsedScript> {
     let mut reader = ScriptReader::new(script, depth);
     let commands = reader.commands(false)?;
@@ -18,7 +18,7 @@ pub(crate) fn read(script: &str, depth: usize) -> ScriptResult<ParsedScript> {
 }
 
 impl ScriptReader {
-    /// Reads commands to the end, or to the bracket that closes them.
+    /// Parses commands up to the end, or up to the bracket that closes them.
     pub(crate) fn commands(&mut self, inside: bool) -> ScriptResult<Vec<ParsedCommand>> {
         let mut level = Level::default();
         if inside {
@@ -34,13 +34,13 @@ impl ScriptReader {
             self.step(c, &mut level)?;
         }
         level.end(false);
-        self.note_if(self.brackets > 0, "brackets that do not close");
+        self.note_if(self.brackets > 0, "unclosed brackets");
         if inside { Err(UnreadScript::Brackets) } else { Ok(level.commands) }
     }
 
     fn step(&mut self, c: char, level: &mut Level) -> ScriptResult<()> {
         if level.tests() && "()<>|&;\n".contains(c) {
-            self.note("a sign in a test");
+            self.note("a symbol in a test");
             self.at += 1;
             return Ok(());
         }
@@ -51,7 +51,7 @@ impl ScriptReader {
                 return self.documents(level);
             }
             c if c.is_whitespace() => {
-                self.note_if(!matches!(c, ' ' | '\t'), "a blank that is none for a shell");
+                self.note_if(!matches!(c, ' ' | '\t'), "white space that a shell does not recognise");
                 self.at += 1;
             }
             '#' => {
@@ -70,15 +70,15 @@ impl ScriptReader {
                 self.at += 1;
                 let closes = level.close_bracket();
                 self.brackets -= usize::from(closes);
-                self.note_if(!closes, "a function or a bracket that is not paired");
+                self.note_if(!closes, "a function or an unbalanced bracket");
             }
             '<' | '>' => return self.redirect(level),
             _ => {
                 let word = self.word()?;
                 let number = !word.is_quoted() && word.text.chars().all(|c| c.is_ascii_digit());
                 let arrow = matches!(self.peek(), Some('<' | '>'));
-                self.note_if(arrow && word.text.starts_with('{'), "a variable before an arrow");
-                // `2>` is a number that belongs to the arrow.
+                self.note_if(arrow && word.text.starts_with('{'), "a variable before a redirection");
+                // The number in `2>` is part of the redirection.
                 if !(number && arrow) {
                     self.add(word, level);
                 }
@@ -87,17 +87,17 @@ impl ScriptReader {
         Ok(())
     }
 
-    /// Adds a word to its command.
+    /// Adds a word to the current command.
     fn add(&mut self, word: ShellWord, level: &mut Level) {
         let count = level.command.words.len();
         let uncertain = count == 0 && UNCERTAIN.iter().any(|keyword| word.is_keyword(keyword));
         self.note_if(uncertain, "a choice, a function or a coprocess");
         level.word(word);
         let skipped = level.command.words.len() == count;
-        self.note_if(skipped && level.command.redirected, "a keyword behind an arrow");
+        self.note_if(skipped && level.command.redirected, "a keyword after a redirection");
     }
 
-    /// Continues in the next line, and notes a line break that may be more than a blank.
+    /// Skips an escaped line break. Notes it if a shell may not treat it as a blank.
     fn next_line(&mut self) {
         let before = self.at.checked_sub(1).and_then(|at| self.chars.get(at));
         let is_blank =
@@ -122,9 +122,9 @@ impl ScriptReader {
     }
 
     fn open(&mut self, level: &mut Level) -> ScriptResult<()> {
-        self.note_if(self.peek_at(1) == Some('('), "a calculation");
+        self.note_if(self.peek_at(1) == Some('('), "an arithmetic expansion");
         let begun = level.command.redirected || !level.command.is_empty();
-        self.note_if(begun, "a function or a bracket that is not paired");
+        self.note_if(begun, "a function or an unbalanced bracket");
         if level.begins_sum()
             && let Some(end) = self.sum()
         {
@@ -145,7 +145,7 @@ impl ScriptReader {
             self.at += 2;
             let inner = self.deeper(|reader| reader.commands(true))?;
             let apart = self.peek().is_none_or(|c| c.is_whitespace() || ";&|)<>".contains(c));
-            self.note_if(!apart, "a word behind a bracket");
+            self.note_if(!apart, "a word after a bracket");
             level.word(ShellWord::process(inner));
             return Ok(());
         }
@@ -165,10 +165,10 @@ impl ScriptReader {
         }
         let reads = self.peek() == Some('<') && self.peek_at(1) != Some('>');
         self.at += 1;
-        self.note_if(reads && self.peek() == Some('|'), "an arrow without a file");
+        self.note_if(reads && self.peek() == Some('|'), "a redirection without a file");
         let copies = self.skip_sign("&");
         let _ = copies || self.skip_sign(">") || self.skip_sign("|");
-        self.note_if(matches!(self.peek(), Some('>' | '|' | '&')), "an arrow without a file");
+        self.note_if(matches!(self.peek(), Some('>' | '|' | '&')), "a redirection without a file");
         let word = self.operand()?;
         level.command.inner.extend(word.inner);
         if copies && word.text.chars().all(|c| c.is_ascii_digit() || c == '-') {
@@ -179,12 +179,12 @@ impl ScriptReader {
         Ok(())
     }
 
-    /// Reads the word behind an arrow.
+    /// Reads the word after a redirection operator.
     fn operand(&mut self) -> ScriptResult<ShellWord> {
         self.eat_while(|c| c == ' ' || c == '\t');
         let word = self.word()?;
         let is_missing = word.text.is_empty() && !word.is_quoted() && !self.at_process();
-        self.note_if(is_missing, "an arrow without a file");
+        self.note_if(is_missing, "a redirection without a file");
         Ok(word)
     }
 
@@ -200,11 +200,11 @@ impl ScriptReader {
         let name = quoted('\'').or(quoted('"')).unwrap_or(&name);
         let is_usual = !name.is_empty() && name.chars().all(is_name);
         let is_apart = self.peek().is_none_or(|c| " \t\n;&|<>".contains(c));
-        self.note_if(!is_usual || !is_apart, "a here-document with an unusual mark");
+        self.note_if(!is_usual || !is_apart, "a here-document with an unusual delimiter");
         Ok(mark)
     }
 
-    /// Reads the texts that follow a line for its commands.
+    /// Reads the bodies of a line's here-documents.
     fn documents(&mut self, level: &mut Level) -> ScriptResult<()> {
         self.has_document = false;
         for HereDocument { command, tabs, mark } in std::mem::take(&mut level.documents) {
@@ -218,7 +218,7 @@ impl ScriptReader {
         Ok(())
     }
 
-    /// Reads lines up to the one that is the mark.
+    /// Reads lines up to the delimiter.
     fn document(&mut self, tabs: bool, mark: &str) -> String {
         let mut body = String::new();
         while self.peek().is_some() {
@@ -234,7 +234,7 @@ impl ScriptReader {
         body
     }
 
-    /// Returns the commands that are substituted in a text.
+    /// Returns the commands that are substituted in a here-document's body.
     fn substituted(&mut self, body: &str) -> ScriptResult<Vec<ParsedCommand>> {
         let continues = body.contains("\\\n");
         self.note_if(continues, "a backslash at the end of a line in a here-document");
@@ -242,7 +242,7 @@ impl ScriptReader {
     }
 }
 
-/// A text that follows its command's line.
+/// A here-document whose body follows the current line.
 struct HereDocument {
     command: usize,
     tabs: bool,
@@ -256,22 +256,22 @@ enum GroupKind {
     Case,
 }
 
-/// A group that is open, and the first of its commands.
+/// An open group with the index of its first command.
 struct OpenGroup {
     kind: GroupKind,
     start: usize,
 }
 
-/// State of reading the commands between two brackets.
+/// Parser state for the commands between two brackets.
 #[derive(Default)]
 struct Level {
     commands: Vec<ParsedCommand>,
     command: ParsedCommand,
     open: Vec<OpenGroup>,
-    /// The first command of a group that was closed just now.
+    /// Index of the first command in the group that was just closed.
     closed: Option<usize>,
     documents: Vec<HereDocument>,
-    /// Whether the patterns of a `case` are read, which are no commands.
+    /// Whether the parser is in the patterns of a `case`, which are not commands.
     pattern: bool,
 }
 
@@ -280,12 +280,12 @@ impl Level {
         self.pattern || self.open.iter().rev().any(|open| open.kind == GroupKind::Bracket)
     }
 
-    /// Returns the first word, if it can mean something to the shell itself.
+    /// Returns the first word, unless it is quoted and therefore not a keyword.
     fn first(&self) -> Option<&str> {
         self.command.words.first().filter(|word| !word.is_quoted()).map(|word| word.text.as_str())
     }
 
-    /// Whether this is within `[[ … ]]`, where signs compare.
+    /// Returns whether the parser is inside `[[ … ]]`, where operators do not separate commands.
     fn tests(&self) -> bool {
         self.first() == Some("[[") && self.command.words.last().is_none_or(|word| word.text != "]]")
     }
@@ -304,7 +304,7 @@ impl Level {
         }
     }
 
-    /// Closes the innermost group in brackets, and returns whether there was one.
+    /// Closes the innermost group in brackets. Returns whether there was one.
     fn close_bracket(&mut self) -> bool {
         if std::mem::take(&mut self.pattern) {
             return false;
@@ -342,7 +342,7 @@ impl Level {
         }
     }
 
-    /// Takes a word before a command that is no command itself.
+    /// Handles a keyword that precedes or ends commands. Returns `false` if the word is part of a command.
     fn keyword(&mut self, word: &str) -> bool {
         match word {
             "if" | "while" | "until" | "{" => self.begin(GroupKind::Block),

@@ -1,28 +1,28 @@
-//! Parts of a script, and the place where it is being read.
+//! Parts of a script, and the reader with its position.
 
-/// Maximum depth of nested brackets in a script whose effect is certain.
+/// Maximum nesting of brackets in a script whose effect is certain.
 const MAX_CERTAIN_BRACKETS: usize = 16;
 
-/// Reason why a script cannot be read.
+/// Reason why a script cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UnreadScript {
-    /// Its quotes do not close.
+    /// A quote is not closed.
     Quotes,
-    /// Its brackets do not close.
+    /// A bracket is not closed.
     Brackets,
-    /// It is nested too deep.
+    /// The script is nested too deeply.
     Deep,
-    /// It is too long.
+    /// The script is too long.
     Long,
 }
 
-/// Result of reading a part of a script.
+/// Result of parsing a part of a script.
 pub(crate) type ScriptResult<T> = Result<T, UnreadScript>;
 
-/// A script.
+/// A parsed script.
 pub(crate) struct ParsedScript {
     pub(crate) commands: Vec<ParsedCommand>,
-    /// The first construct that a shell may read differently.
+    /// The first construct that a shell may parse differently.
     pub(crate) uncertain: Option<&'static str>,
 }
 
@@ -30,17 +30,17 @@ pub(crate) struct ParsedScript {
 #[derive(Debug, Default)]
 pub(crate) struct ParsedCommand {
     pub(crate) words: Vec<ShellWord>,
-    /// Paths its output is written to.
+    /// Paths that its output is written to.
     pub(crate) targets: Vec<String>,
-    /// Paths its input is read from.
+    /// Paths that its input is read from.
     pub(crate) sources: Vec<String>,
-    /// The text that is its input.
+    /// Text passed as its input.
     pub(crate) input: Option<String>,
-    /// Commands that are run to make up its input or the names of its files.
+    /// Commands that are substituted in its input or in the names of its files.
     pub(crate) inner: Vec<ParsedCommand>,
-    /// Whether its output goes into the next command.
+    /// Whether its output is piped into the next command.
     pub(crate) piped: bool,
-    /// Whether it has a redirection.
+    /// Whether the command has a redirection.
     pub(crate) redirected: bool,
 }
 
@@ -50,7 +50,7 @@ impl ParsedCommand {
         words.is_empty() && targets.is_empty() && sources.is_empty() && input.is_none() && inner.is_empty()
     }
 
-    /// Returns the commands that are run to make this one up.
+    /// Returns the commands that are substituted in this one.
     pub(crate) fn nested(&self) -> impl Iterator<Item = &[ParsedCommand]> {
         self.words.iter().map(|word| word.inner.as_slice()).chain([self.inner.as_slice()])
     }
@@ -59,15 +59,15 @@ impl ParsedCommand {
 /// A word of a command.
 #[derive(Debug, Default)]
 pub(crate) struct ShellWord {
-    /// Without its quotes; parts inserted only at run time are kept as written.
+    /// The word without quotes. Parts that are inserted at run time are kept as written.
     pub(crate) text: String,
-    /// Start of the first quote, in bytes of the text.
+    /// Position of the first quote in the text, in bytes.
     quoted_at: Option<usize>,
-    /// Start of the first part that is inserted at run time, in bytes of the text.
+    /// Position of the first part that is inserted at run time, in bytes.
     opened_at: Option<usize>,
-    /// Whether it may expand to several words, or none, at run time.
+    /// Whether the word may expand to several words or none at run time.
     pub(crate) is_split: bool,
-    /// Commands that are run to make it up.
+    /// Commands that are substituted in the word.
     pub(crate) inner: Vec<ParsedCommand>,
 }
 
@@ -96,27 +96,27 @@ impl ShellWord {
         self.quoted_at.is_some()
     }
 
-    /// Returns whether a part is inserted at run time.
+    /// Returns whether a part of the word is inserted at run time.
     pub(crate) fn is_open(&self) -> bool {
         self.opened_at.is_some()
     }
 
-    /// Returns whether the word is exactly its text.
+    /// Returns whether the word is exactly its text at run time.
     pub(crate) fn is_fixed(&self) -> bool {
         !self.is_open() && !self.is_split
     }
 
-    /// Returns whether the word begins with a literal character that is none of an option.
+    /// Returns whether the word begins with a literal character that does not begin an option.
     pub(crate) fn begins_fixed(&self) -> bool {
         self.opened_at != Some(0) && !self.text.starts_with(['-', '$'])
     }
 
-    /// Returns whether it is this word of the shell's language.
+    /// Returns whether the word is this keyword, unquoted.
     pub(crate) fn is_keyword(&self, keyword: &str) -> bool {
         self.text == keyword && !self.is_quoted()
     }
 
-    /// Returns the name of the variable that a shell assigns by this word.
+    /// Returns the name of the variable that this word assigns.
     pub(crate) fn variable(&self) -> Option<&str> {
         let bare = self.quoted_at.into_iter().chain(self.opened_at).min().unwrap_or(self.text.len());
         let (name, _) = self.text.split_once('=').filter(|(name, _)| name.len() < bare)?;
@@ -125,19 +125,19 @@ impl ShellWord {
     }
 }
 
-/// Returns whether a character may be in the name of a variable.
+/// Returns whether a variable's name may contain a character.
 pub(crate) fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// A place in a script, and how much deeper it may go from there.
+/// Parser of a script, with its position and remaining depth.
 pub(crate) struct ScriptReader {
     pub(crate) chars: Vec<char>,
     pub(crate) at: usize,
     depth: usize,
     /// Number of open brackets.
     pub(crate) brackets: usize,
-    /// Whether a here-document follows the line.
+    /// Whether a here-document follows the current line.
     pub(crate) has_document: bool,
     pub(crate) uncertain: Option<&'static str>,
 }
@@ -148,7 +148,7 @@ impl ScriptReader {
         Self { chars, at: 0, depth, brackets: 0, has_document: false, uncertain: None }
     }
 
-    /// Notes a construct that a shell may read differently.
+    /// Notes a construct that a shell may parse differently.
     pub(crate) fn note(&mut self, construct: &'static str) {
         self.uncertain.get_or_insert(construct);
     }
@@ -173,21 +173,21 @@ impl ScriptReader {
         Some(c)
     }
 
-    /// Skips a sign if it is the next one.
+    /// Skips an operator if it comes next. Returns whether it did.
     pub(crate) fn skip_sign(&mut self, sign: &str) -> bool {
         let found = sign.chars().enumerate().all(|(by, c)| self.peek_at(by) == Some(c));
         self.at += if found { sign.len() } else { 0 };
         found
     }
 
-    /// Skips the characters that fit, and returns them.
+    /// Skips characters as long as `fits` accepts them, and returns them.
     pub(crate) fn eat_while(&mut self, fits: impl Fn(char) -> bool) -> String {
         let eaten: String = self.chars.iter().skip(self.at).copied().take_while(|c| fits(*c)).collect();
         self.at += eaten.chars().count();
         eaten
     }
 
-    /// Returns the text from a place up to here.
+    /// Returns the text from `start` to the current position.
     pub(crate) fn since(&self, start: usize) -> String {
         self.chars.get(start..self.at).unwrap_or_default().iter().collect()
     }
@@ -197,14 +197,14 @@ impl ScriptReader {
         matches!((self.peek(), self.peek_at(1)), (Some('<' | '>'), Some('(')))
     }
 
-    /// Counts a bracket that opens.
+    /// Counts an opening bracket.
     pub(crate) fn open_bracket(&mut self) {
-        self.note_if(self.has_document, "brackets beside a here-document");
-        self.note_if(self.brackets == MAX_CERTAIN_BRACKETS, "too many brackets within each other");
+        self.note_if(self.has_document, "brackets next to a here-document");
+        self.note_if(self.brackets == MAX_CERTAIN_BRACKETS, "too deeply nested brackets");
         self.brackets += 1;
     }
 
-    /// Reads a nested part with one level less of the remaining depth.
+    /// Parses a nested part with a remaining depth of one less.
     pub(crate) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> ScriptResult<T>) -> ScriptResult<T> {
         self.depth = self.depth.checked_sub(1).ok_or(UnreadScript::Deep)?;
         let inside = read(self);
@@ -212,7 +212,7 @@ impl ScriptReader {
         inside
     }
 
-    /// Reads a text of its own within this script.
+    /// Parses a nested text with a separate parser, one level deeper.
     pub(crate) fn apart<T>(
         &mut self,
         text: &str,

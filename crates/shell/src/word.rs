@@ -1,17 +1,17 @@
-//! Reads one word of a script: its quotes, and the commands that are run to make it up.
+//! Parses one word of a script, with its quotes and substituted commands.
 
 use crate::syntax::{ParsedCommand, ScriptReader, ScriptResult, ShellWord, UnreadScript, is_name};
 
-/// Maximum length of an arithmetic expression, in characters; a longer one is read as commands.
+/// Maximum length of an arithmetic expression, in characters. A longer one is parsed as commands.
 const MAX_ARITHMETIC_CHARS: usize = 1_000;
-/// Uncertain constructs that are noted in several places.
+/// Descriptions of uncertain constructs that are noted in several places.
 const IN_BRACKETS: &str = "a function, a list or a pattern in brackets";
-const BESIDE_DOCUMENT: &str = "a quote beside a here-document";
-/// Operators between a variable's name and a plain text, in braces.
+const BESIDE_DOCUMENT: &str = "a quote next to a here-document";
+/// Operators between a variable's name and a plain text within braces.
 const CHANGES: [&str; 8] = [":-", "-", "%%", "%", "##", "#", "//", "/"];
 
 impl ScriptReader {
-    /// Reads a word; an empty one where none begins.
+    /// Parses a word, which is empty if no word begins here.
     pub(crate) fn word(&mut self) -> ScriptResult<ShellWord> {
         let mut word = ShellWord::default();
         let start = self.at;
@@ -29,14 +29,14 @@ impl ScriptReader {
                 word.open(false);
             }
         }
-        // These are literal.
+        // These words are literal.
         if !word.is_open() && matches!(word.text.as_str(), "{}" | "{" | "}" | "[" | "]" | "[[" | "]]") {
             word.is_split = false;
         }
         Ok(word)
     }
 
-    /// Reads a letter outside of quotes, or all that is quoted or substituted there.
+    /// Reads an unquoted character, or a whole quote or substitution.
     fn part(&mut self, word: &mut ShellWord) -> ScriptResult<()> {
         match self.peek() {
             Some('\'') => self.single(word, false),
@@ -45,7 +45,7 @@ impl ScriptReader {
             Some('$') => self.dollar(word, false),
             Some('\\') => {
                 self.at += 1;
-                // A backslash at the end of a line continues the line and is no quote.
+                // A backslash at the end of a line continues the line and does not quote anything.
                 if let Some(c) = self.next().filter(|c| *c != '\n') {
                     word.quote();
                     word.text.push(c);
@@ -57,7 +57,7 @@ impl ScriptReader {
             _ => {
                 let next = self.next();
                 let is_control = next.is_some_and(|c| c.is_control() || c.is_whitespace());
-                self.note_if(is_control, "a blank that is none for a shell");
+                self.note_if(is_control, "white space that a shell does not recognise");
                 word.is_split |= next.is_some_and(|c| "*?[]{}".contains(c));
                 word.text.extend(next);
                 Ok(())
@@ -65,7 +65,7 @@ impl ScriptReader {
         }
     }
 
-    /// Reads the values of a list, which are no commands.
+    /// Reads the values of an array, which are not commands.
     fn list(&mut self, word: &mut ShellWord) -> ScriptResult<()> {
         self.at += 1;
         self.note(IN_BRACKETS);
@@ -146,7 +146,7 @@ impl ScriptReader {
         if let Some('\'' | '"') = next
             && !quoted
         {
-            self.note("quotes behind a $");
+            self.note("quotes after a $");
             self.at += 1;
             return if next == Some('"') { self.double(word) } else { self.single(word, true) };
         }
@@ -159,25 +159,25 @@ impl ScriptReader {
             return self.substitution(word);
         }
         let is_special = next.is_some_and(|c| c.is_ascii_digit() || "@*#!$-[\\`".contains(c));
-        self.note_if(is_special, "a sign behind a $ that is not read here");
+        self.note_if(is_special, "an unsupported symbol after a $");
         word.text.push('$');
         word.text.push_str(&if self.skip_sign("?") { "?".to_owned() } else { self.eat_while(is_name) });
         Ok(())
     }
 
-    /// Reads `$(…)` or `$((…))` behind its `$`.
+    /// Reads `$(…)` or `$((…))` after its `$`.
     fn substitution(&mut self, word: &mut ShellWord) -> ScriptResult<()> {
         let Some(end) = self.sum() else {
-            self.note_if(self.peek_at(1) == Some('('), "a calculation with variables");
+            self.note_if(self.peek_at(1) == Some('('), "an arithmetic expansion with variables");
             self.at += 1;
             let inner = self.deeper(|reader| reader.commands(true))?;
             put(word, inner);
             return Ok(());
         };
         let inside = self.chars.get(self.at..end).unwrap_or_default();
-        // The values of variables would be evaluated.
+        // The values of variables would be evaluated as well.
         let is_plain = inside.iter().all(|c| c.is_ascii_digit() || " +-*/%()<>=!".contains(*c));
-        self.note_if(!is_plain, "a calculation with variables");
+        self.note_if(!is_plain, "an arithmetic expansion with variables");
         let inner = self.deeper(|reader| reader.within(end))?;
         word.inner.extend(inner);
         word.text.push_str("$(())");
@@ -193,7 +193,7 @@ impl ScriptReader {
             match c {
                 '}' => {
                     let is_plain = is_plain_variable(&self.since(start));
-                    self.note_if(!is_plain, "a variable in braces that is not read here");
+                    self.note_if(!is_plain, "an unsupported variable in braces");
                     self.at += 1;
                     word.is_split = is_split;
                     word.text.push('}');
@@ -209,7 +209,7 @@ impl ScriptReader {
         Err(UnreadScript::Brackets)
     }
 
-    /// Returns where `((…))` ends, if it is a sum and not one group within another.
+    /// Returns the end of `((…))` if it is arithmetic rather than two nested groups.
     pub(crate) fn sum(&self) -> Option<usize> {
         (self.peek() == Some('(') && self.peek_at(1) == Some('(')).then_some(())?;
         let mut open = 0_usize;
@@ -229,7 +229,7 @@ impl ScriptReader {
         None
     }
 
-    /// Goes to a place, and returns the commands that are substituted on the way.
+    /// Skips to a position, and returns the commands that are substituted on the way.
     pub(crate) fn within(&mut self, end: usize) -> ScriptResult<Vec<ParsedCommand>> {
         let mut word = ShellWord::default();
         while self.at < end {
@@ -245,7 +245,7 @@ impl ScriptReader {
     }
 }
 
-/// Returns whether the text between `${` and `}` names a variable and at most changes its value by a plain text.
+/// Returns whether the text between `${` and `}` only names a variable, or changes its value only by a plain text.
 fn is_plain_variable(text: &str) -> bool {
     let length = text.strip_prefix('#');
     let text = length.unwrap_or(text);
@@ -257,7 +257,7 @@ fn is_plain_variable(text: &str) -> bool {
         && change.map_or(rest.is_empty(), |change| change.chars().all(is_plain))
 }
 
-/// Inserts the output of commands: the folder where they run is known, the rest is not.
+/// Inserts a placeholder for the output of commands: `.` for `pwd`, and `$()` for any other.
 fn put(word: &mut ShellWord, inner: Vec<ParsedCommand>) {
     let here = matches!(inner.as_slice(), [ParsedCommand { words, .. }] if matches!(words.as_slice(), [word] if word.text == "pwd"));
     word.text.push_str(if here { "." } else { "$()" });

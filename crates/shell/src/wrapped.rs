@@ -1,16 +1,16 @@
-//! Finds the program of a command behind those that only pass a command on.
+//! Finds the program that a command runs through wrappers such as `sudo` or `env`.
 
 use crate::syntax::ShellWord;
 
-/// A program that passes a command on.
+/// A program that runs the command given in its arguments.
 pub(crate) struct Wrapper {
     pub(crate) name: &'static str,
-    /// Its short options that take a value.
+    /// Short options that take a value.
     valued: &'static str,
-    /// Number of its own words before the command.
+    /// Number of the program's own operands before the command.
     pub(crate) operands: usize,
-    /// Short options of calls whose command is certain: those without a value, and those with one in the next word. `None`
-    /// if the command is never certain.
+    /// Short options with which the command is still certain: those without a value, and those whose value is the next
+    /// word. `None` if the command is never certain.
     pub(crate) certain: Option<(&'static str, &'static str)>,
 }
 
@@ -56,36 +56,36 @@ const WRAPPERS: [Wrapper; 21] = [
 const LONG: [&str; 8] =
     ["--signal", "--kill-after", "--adjustment", "--unset", "--chdir", "--user", "--max-args", "--max-procs"];
 
-/// Returns the words behind each option of `find` that runs a command.
+/// Returns the words after each option of `find` that runs a command.
 pub(crate) fn found_commands(words: &[ShellWord]) -> impl Iterator<Item = &[ShellWord]> {
     let runs = |word: &ShellWord| matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
     words.iter().enumerate().filter(move |(_, word)| runs(word)).filter_map(|(at, _)| words.get(at + 1..))
 }
 
-/// Returns the words of such a command up to its end.
+/// Returns the words of a command that `find` runs, up to its end.
 pub(crate) fn until_end(words: &[ShellWord]) -> &[ShellWord] {
     words.split(|word| word.text == ";" || word.text == "+").next().unwrap_or_default()
 }
 
-/// Splits the arguments of a shell before its first operand.
+/// Splits a shell's arguments before the first operand.
 pub(crate) fn options(arguments: &[ShellWord]) -> (&[ShellWord], &[ShellWord]) {
     let option = |word: &&ShellWord| word.text.starts_with(['-', '+']) && word.text.len() > 1;
     arguments.split_at(arguments.iter().take_while(option).count())
 }
 
-/// Returns whether the options of a shell say that its first operand is a script.
+/// Returns whether a shell's options make its first operand a script.
 pub(crate) fn takes_script(options: &[ShellWord]) -> bool {
     options.iter().any(|word| !word.text.starts_with("--") && word.text.contains('c'))
 }
 
-/// A command without the programs that pass it on.
+/// A command without its wrappers.
 pub(crate) struct Bare<'a> {
     pub(crate) words: &'a [ShellWord],
-    /// Words of each program in turn: of those that pass a command on, and of the one behind them.
+    /// The words from each program onwards: first those of each wrapper in order, then those of the wrapped program.
     pub(crate) layers: Vec<&'a [ShellWord]>,
-    /// Whether something asks for more rights first.
+    /// Whether the command asks for more privileges.
     pub(crate) rights: bool,
-    /// Whether more words come from its input.
+    /// Whether `xargs` appends words from its input.
     pub(crate) fed: bool,
 }
 
@@ -104,12 +104,12 @@ impl<'a> Bare<'a> {
         bare
     }
 
-    /// Returns the program, without the folder it is in.
+    /// Returns the program without its folder.
     pub(crate) fn program(&self) -> Option<&'a str> {
         self.words.first()?.text.rsplit('/').next()
     }
 
-    /// Returns the words behind the program.
+    /// Returns the words after the program.
     pub(crate) fn arguments(&self) -> &'a [ShellWord] {
         self.words.get(1..).unwrap_or_default()
     }

@@ -1,7 +1,8 @@
-//! A `.skill` archive: a zip of one skill's folder, from an untrusted source. It is extracted completely or not at all.
+//! `.skill` archives: zips of one skill's folder, from untrusted sources. An archive is extracted completely or not at
+//! all.
 //!
-//! First the structure is checked, without decoding anything: names, kinds, sizes, positions of entries. Then each
-//! entry is decoded within its declared size. Nothing is written outside of the [`Sink`]'s destination, and only files
+//! First, the structure is checked without decoding anything: the names, kinds, sizes and positions of entries. Then
+//! each entry is decoded up to its declared size. Nothing is written outside the [`Sink`]'s destination, and only files
 //! and folders are created.
 
 mod encoding;
@@ -21,23 +22,23 @@ pub(crate) const MAX_ARCHIVE_BYTES: u64 = 100 * 1024 * 1024;
 const MAX_ENTRIES: usize = 4096;
 /// Maximum size of the extracted archive, in bytes.
 const MAX_EXTRACTED_BYTES: u64 = 512 * 1024 * 1024;
-/// Maximum size of a `SKILL.md`, in bytes: a request contains the whole file.
+/// Maximum size of a `SKILL.md`, in bytes. A request to the model contains the whole file.
 pub(crate) const MAX_SKILL_MD_BYTES: u64 = 128 * 1024;
-/// Maximum compression ratio of an entry above [`HARMLESS`].
+/// Maximum compression ratio of an entry larger than [`HARMLESS`].
 const STEEPEST: u64 = 200;
-/// Maximum extracted size of an entry with any compression ratio, in bytes.
+/// Maximum extracted size of an entry whose compression ratio is not limited, in bytes.
 const HARMLESS: u64 = 1024 * 1024;
-/// Maximum number of displayed names that were not UTF-8.
+/// Maximum number of names in a note on names that are not UTF-8.
 const MAX_SHOWN_NAMES: usize = 5;
-/// Maximum number of dangers reported.
+/// Maximum number of reported dangers.
 const MAX_REPORTED_DANGERS: usize = 20;
 /// Signature of every entry in a zip's central directory.
 const DIRECTORY_MARK: &[u8; 4] = b"PK\x01\x02";
 
-/// Why an archive is rejected: the dangers that were found, up to twenty.
+/// Reasons why an archive is rejected: the first dangers found in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveRefusal {
-    /// The entry, if the danger is in one, and the problem.
+    /// The dangers, each with the affected entry, if there is one, and the problem.
     pub dangers: Vec<(Option<String>, String)>,
 }
 
@@ -72,7 +73,7 @@ impl fmt::Display for ArchiveRefusal {
                 f.write_str("; ")?;
             }
             match entry {
-                // A foreign file name must not control a terminal.
+                // An untrusted file name must not send control characters to a terminal.
                 Some(entry) => write!(f, "{}: {why}", entry.escape_debug())?,
                 None => f.write_str(why)?,
             }
@@ -86,9 +87,9 @@ impl std::error::Error for ArchiveRefusal {}
 /// Contents of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
-    /// The head of its `SKILL.md`.
+    /// The front matter of its `SKILL.md`.
     pub front: Front,
-    /// Its files, by path in the skill's folder.
+    /// Paths of the files in the skill's folder.
     pub files: Vec<String>,
     /// Total size of the files, in bytes.
     pub bytes: u64,
@@ -129,7 +130,7 @@ pub fn examine(archive: impl Read + Seek) -> Result<Contents, ArchiveRefusal> {
 pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Result<Contents, ArchiveRefusal> {
     let size = count(&mut archive)?;
     let mut zip = ZipArchive::new(archive)
-        .map_err(|error| ArchiveRefusal::from_reason(format!("it is no zip: {error}")))?;
+        .map_err(|error| ArchiveRefusal::from_reason(format!("it is not a ZIP archive: {error}")))?;
     let plan = plan(&mut zip, size)?;
     let mut skill = None;
     for entry in &plan.entries {
@@ -138,7 +139,7 @@ pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Resu
             skill = Some(text);
         }
     }
-    let text = skill.ok_or_else(|| ArchiveRefusal::from_reason("there is no SKILL.md in it"))?;
+    let text = skill.ok_or_else(|| ArchiveRefusal::from_reason("it contains no SKILL.md"))?;
     let text = String::from_utf8(text)
         .map_err(|_| ArchiveRefusal::at("SKILL.md", "it is not UTF-8 text: save it as UTF-8"))?;
     let front =
@@ -156,7 +157,7 @@ pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Resu
     })
 }
 
-/// Checks the file size and the maximum number of entries before a reader allocates memory for them.
+/// Checks the file size and the number of entries before a reader allocates memory for them. Returns the size.
 fn count(archive: &mut (impl Read + Seek)) -> Result<u64, ArchiveRefusal> {
     let unreadable = |error: io::Error| ArchiveRefusal::from_reason(format!("it cannot be read: {error}"));
     let size = archive.seek(SeekFrom::End(0)).map_err(unreadable)?;
@@ -212,10 +213,10 @@ fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<ExtractPla
         return Err(ArchiveRefusal::from_reason(format!("it has more than {MAX_ENTRIES} entries")));
     }
     if zip.has_duplicate_names() {
-        return Err(ArchiveRefusal::from_reason("two of its entries have one name"));
+        return Err(ArchiveRefusal::from_reason("two of its entries have the same name"));
     }
     if zip.offset() != 0 {
-        return Err(ArchiveRefusal::from_reason("something stands before the zip in the file"));
+        return Err(ArchiveRefusal::from_reason("the file contains data before the ZIP archive"));
     }
     let mut refusal = ArchiveRefusal::default();
     let mut entries = Vec::new();
@@ -239,22 +240,22 @@ fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<ExtractPla
     if written > MAX_EXTRACTED_BYTES {
         refusal.add_danger(
             None,
-            format!("written out it has more than {} MiB", MAX_EXTRACTED_BYTES / 1024 / 1024),
+            format!("extracted, it has more than {} MiB", MAX_EXTRACTED_BYTES / 1024 / 1024),
         );
     }
     if written > 4 * HARMLESS && written / STEEPEST > size {
-        refusal.add_danger(None, "it grows more than any honest archive does");
+        refusal.add_danger(None, "its compression ratio is suspiciously high");
     }
     collisions(&entries, &mut refusal);
     refusal.verdict()?;
     zip.validate_header_consistency()
-        .map_err(|error| ArchiveRefusal::from_reason(format!("it contradicts itself: {error}")))?;
+        .map_err(|error| ArchiveRefusal::from_reason(format!("it is inconsistent: {error}")))?;
     entries.retain(|entry| !ignored(&entry.path));
     let folder = root(&mut entries)?;
     Ok(ExtractPlan { entries, folder, notes })
 }
 
-/// Returns notes on names that were decoded from another encoding than UTF-8, and on those with backslashes as
+/// Returns notes on names that were decoded from an encoding other than UTF-8, and on names with backslashes as
 /// separators.
 fn decoded_names(decoder: &NameDecoder, names: &[Vec<u8>]) -> Vec<String> {
     let decoded = |name: &Vec<u8>| match decoder.decode(name) {
@@ -278,7 +279,7 @@ fn decoded_names(decoder: &NameDecoder, names: &[Vec<u8>]) -> Vec<String> {
     notes
 }
 
-/// Checks one entry by its record in the directory.
+/// Checks an entry's record in the directory.
 fn check_entry<R: Read>(
     file: &ZipFile<'_, R>,
     index: usize,
@@ -291,7 +292,7 @@ fn check_entry<R: Read>(
         return Err((String::from_utf8_lossy(raw).into_owned(), why.to_owned()));
     };
     let name = text.clone().into_owned();
-    // Some Windows packers write backslashes. The path is checked as it will be written.
+    // Some Windows packers write backslashes. The path is checked in the form in which it will be written.
     let text = text.replace('\\', "/");
     let refuse = |why: &str| Err((name.clone(), why.to_owned()));
     let parts = match names::parts(&text) {
@@ -302,9 +303,9 @@ fn check_entry<R: Read>(
         return refuse("it is encrypted");
     }
     if !matches!(file.compression(), CompressionMethod::Stored | CompressionMethod::Deflated) {
-        return refuse("it is packed in another way than deflate");
+        return refuse("it uses a compression method other than deflate");
     }
-    // The upper half is the Unix mode, whatever system the entry claims to come from.
+    // The upper half is the Unix mode, regardless of the system that the entry claims to come from.
     let kind = (file.external_attributes() >> 16) & 0o170_000;
     let folder = text.ends_with('/');
     match kind {
@@ -312,14 +313,14 @@ fn check_entry<R: Read>(
         0o100_000 if !folder => {}
         0o040_000 if folder => {}
         0o120_000 => return refuse("it is a symbolic link"),
-        0o040_000 | 0o100_000 => return refuse("it is a folder by its name or by its mode, but not by both"),
+        0o040_000 | 0o100_000 => return refuse("its name and its mode disagree on whether it is a folder"),
         _ => return refuse("it is neither a file nor a folder"),
     }
     if folder && file.size() > 0 {
-        return refuse("it is a folder with contents of its own");
+        return refuse("it is a folder entry with content");
     }
     if file.size() > HARMLESS && file.size() / STEEPEST > file.compressed_size() {
-        return refuse("it grows more than any honest file does");
+        return refuse("its compression ratio is suspiciously high");
     }
     if file.compression() == CompressionMethod::Stored && file.size() != file.compressed_size() {
         return refuse("its sizes contradict each other");
@@ -328,7 +329,7 @@ fn check_entry<R: Read>(
     Ok(ArchiveEntry { index, path: parts.join("/"), name, folder, program, size: file.size() })
 }
 
-/// Finds paths that are equal on some system, and files that are also parent folders.
+/// Finds paths that are equal on some systems, and files that are also parent folders.
 fn collisions(entries: &[ArchiveEntry], refusal: &mut ArchiveRefusal) {
     let mut seen: HashMap<String, &str> = HashMap::new();
     let mut files = HashSet::new();
@@ -344,7 +345,7 @@ fn collisions(entries: &[ArchiveEntry], refusal: &mut ArchiveRefusal) {
             );
         }
     }
-    // Folders that are only named in the paths of their contents have to be spelt alike, too.
+    // A folder must be spelt the same way in all paths, even if it has no entry of its own.
     let mut spelt: HashMap<String, String> = HashMap::new();
     for entry in entries {
         let mut above = String::new();
@@ -355,12 +356,13 @@ fn collisions(entries: &[ArchiveEntry], refusal: &mut ArchiveRefusal) {
             above.push_str(part);
             let folded = names::folded(&above);
             if files.contains(&folded) {
-                refusal.add(&entry.name, "a file of the archive has the name of its folder");
+                refusal.add(&entry.name, "another file in the archive has the name of its folder");
                 break;
             }
             let first = spelt.entry(folded).or_insert_with(|| above.clone());
             if *first != above {
-                refusal.add(&entry.name, "its folder is spelt in two ways that are one on some machines");
+                refusal
+                    .add(&entry.name, "its folder is spelled in two ways that are the same on some machines");
                 break;
             }
         }
@@ -381,32 +383,34 @@ fn root(entries: &mut Vec<ArchiveEntry>) -> Result<Option<String>, ArchiveRefusa
     let top = match skills.as_slice() {
         [] => {
             return Err(ArchiveRefusal::from_reason(
-                "there is no SKILL.md at its top or in its one top folder",
+                "there is no SKILL.md at its top level or in its only top-level folder",
             ));
         }
         [one] => match one.path.strip_suffix(SKILL) {
             Some("") => String::new(),
             Some(top) if top.matches('/').count() == 1 => top.to_owned(),
-            Some(_) => return Err(ArchiveRefusal::at(&one.name, "it lies deeper than in one top folder")),
+            Some(_) => {
+                return Err(ArchiveRefusal::at(&one.name, "it is nested deeper than one top-level folder"));
+            }
             None => {
-                return Err(ArchiveRefusal::at(&one.name, "the file has to be called SKILL.md, in capitals"));
+                return Err(ArchiveRefusal::at(&one.name, "the file must be named SKILL.md, in capitals"));
             }
         },
         [_, second, ..] => {
-            return Err(ArchiveRefusal::at(&second.name, "a second SKILL.md: an archive holds one skill"));
+            return Err(ArchiveRefusal::at(&second.name, "a second SKILL.md: an archive contains one skill"));
         }
     };
     entries.retain(|entry| !(entry.folder && format!("{}/", entry.path) == top));
     for entry in entries.iter_mut() {
         match entry.path.strip_prefix(&top) {
             Some(path) => entry.path = path.to_owned(),
-            None => return Err(ArchiveRefusal::at(&entry.name, "it lies beside the skill's folder")),
+            None => return Err(ArchiveRefusal::at(&entry.name, "it is outside the skill's folder")),
         }
     }
     Ok(top.strip_suffix('/').map(str::to_owned))
 }
 
-/// Writes one entry; returns the text of a `SKILL.md`.
+/// Writes one entry. Returns its text if it is the `SKILL.md`.
 fn write<R: Read>(
     file: &mut ZipFile<'_, R>,
     entry: &ArchiveEntry,
@@ -435,15 +439,12 @@ fn write<R: Read>(
         let piece = buffer.get(..read).unwrap_or_default();
         total += piece.len() as u64;
         if total > entry.size {
-            return Err(ArchiveRefusal::at(&entry.name, "it is larger than it says"));
+            return Err(ArchiveRefusal::at(&entry.name, "it is larger than its declared size"));
         }
         if head.len() < magic::MAGIC_LEN {
             head.extend(piece.iter().take(magic::MAGIC_LEN - head.len()));
             if let Some(kind) = magic::program(&head) {
-                return Err(ArchiveRefusal::at(
-                    &entry.name,
-                    format!("it is a program of the machine ({kind})"),
-                ));
+                return Err(ArchiveRefusal::at(&entry.name, format!("it is an executable ({kind})")));
             }
         }
         if piece.is_empty() {
@@ -455,7 +456,7 @@ fn write<R: Read>(
         out.write_all(piece).map_err(stuck)?;
     }
     if total != entry.size {
-        return Err(ArchiveRefusal::at(&entry.name, "it is smaller than it says"));
+        return Err(ArchiveRefusal::at(&entry.name, "it is smaller than its declared size"));
     }
     out.flush().map_err(stuck)?;
     Ok(is_skill.then_some(text))

@@ -1,57 +1,57 @@
-//! All skills at one moment.
+//! A snapshot of all skills.
 
 use crate::{BrokenSkill, Category};
 use pudu_base::{ShownFolder, Skill, SkillInvocation, SkillSecrets};
 use std::{path::PathBuf, sync::Arc};
 
-/// A skill of the catalog.
+/// A skill in the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogEntry {
-    /// Its name.
+    /// Name of the skill.
     pub name: String,
-    /// Its purpose.
+    /// Purpose of the skill.
     pub about: String,
-    /// Licence of the skill.
+    /// License of the skill.
     pub license: Option<String>,
-    /// Its owner.
+    /// Owner of the skill.
     pub category: Category,
-    /// Whether it is enabled.
+    /// Whether the skill is enabled.
     pub enabled: bool,
     /// Whether the viewing user can change and remove it.
     pub editable: bool,
-    /// Whether it belongs to a single user instead of being shared.
+    /// Whether the skill belongs to a single user and is not shared.
     pub own: bool,
-    /// Its folder on this machine.
+    /// Folder on this machine.
     pub folder: PathBuf,
-    /// Its folder in the sandbox.
+    /// Folder in the sandbox.
     pub path: String,
-    /// The tools that it may use; `None` if it does not restrict them.
+    /// Tools that the skill may use; `None` if it does not restrict them.
     pub tools: Option<Vec<String>>,
-    /// The secrets that it needs.
+    /// Secrets that the skill needs.
     pub secrets: SkillSecrets,
-    /// Callers that may start it.
+    /// Whether users and the model may invoke it.
     pub invocation: SkillInvocation,
-    /// Hint for the text after its name.
+    /// Hint for the text after the skill's name.
     pub argument_hint: Option<String>,
-    /// Its whole `SKILL.md`.
+    /// The whole `SKILL.md`.
     pub text: Arc<str>,
 }
 
-/// A skill that another one of its name overrides: a shipped one, or a shared one that a user has their own version of.
+/// A skill overridden by another one of the same name: a shipped skill, or a shared skill that a user has replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hidden {
-    /// Its name.
+    /// Name of the overridden skill.
     pub name: String,
-    /// Its folder.
+    /// Folder of the overridden skill.
     pub folder: PathBuf,
     /// The folder of the overriding skill.
     pub by: PathBuf,
 }
 
-/// All skills at one moment.
+/// A snapshot of all skills.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    /// The skills, by name.
+    /// The skills, sorted by name.
     pub entries: Vec<CatalogEntry>,
     /// Skills that could not be loaded.
     pub broken: Vec<BrokenSkill>,
@@ -61,7 +61,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Returns the enabled skills, by name, in the form for a run.
+    /// Returns the enabled skills in the form that a run uses, sorted by name.
     #[must_use]
     pub fn enabled(&self) -> Arc<[Skill]> {
         self.enabled.clone()

@@ -1,4 +1,4 @@
-//! Incremental changes of a skill by an agent: each is made on a hidden copy.
+//! Incremental changes to a skill by an agent. Each change is made to a hidden copy.
 
 use crate::{
     Front, SkillError, archive::MAX_SKILL_MD_BYTES, history::History, magic, names, stage::StagingFolder,
@@ -6,17 +6,17 @@ use crate::{
 };
 use std::{fs, io::Read, path::Path};
 
-/// Maximum size of a file written by a change, in bytes: users have to review it.
+/// Maximum size of a file written by a change, in bytes. Users have to be able to review it.
 pub const MAX_FILE_BYTES: usize = 192 * 1024;
 /// The file that makes a folder a skill.
 pub(crate) const SKILL: &str = "SKILL.md";
 
-/// A change of a skill.
+/// A change to a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkillChange {
     /// Creates the skill, with this `SKILL.md`.
     Create(String),
-    /// Rewrites its whole `SKILL.md`.
+    /// Replaces its whole `SKILL.md`.
     Edit(String),
     /// Replaces a piece of text that occurs exactly once in one of its files.
     Patch {
@@ -24,16 +24,16 @@ pub enum SkillChange {
         path: String,
         /// The piece.
         old: String,
-        /// The text in its place.
+        /// The replacement.
         new: String,
     },
     /// Deletes the skill.
     Delete,
-    /// Writes one of its files other than `SKILL.md` completely.
+    /// Writes a whole file other than `SKILL.md`.
     WriteFile {
         /// The file.
         path: String,
-        /// Its text.
+        /// The text.
         text: String,
     },
     /// Removes one of its files.
@@ -71,7 +71,8 @@ impl SkillChange {
     }
 }
 
-/// Makes a change of the skill in `place` in a staging folder; `None` for a deletion. The caller holds the lock.
+/// Makes a change to the skill at `place` in a staging folder. Returns `None` for a deletion. The caller holds the
+/// lock.
 pub(crate) fn stage(
     own: &Path,
     place: &Path,
@@ -118,7 +119,7 @@ pub(crate) fn stage(
             let path = plain(path)?;
             if path == SKILL {
                 return Err(SkillError::Wrong(
-                    "without its SKILL.md it is no skill: delete it as a whole".to_owned(),
+                    "a skill needs its SKILL.md: delete the whole skill instead".to_owned(),
                 ));
             }
             present(tree, &path)?;
@@ -142,13 +143,13 @@ fn restore(stage: &StagingFolder, name: &str, history: &History, number: u64) ->
                 .collect();
             let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
             Err(SkillError::Wrong(format!(
-                "there is no version {number} of `{name}` to bring back; there are: {there}"
+                "there is no version {number} of `{name}` to restore; there are: {there}"
             )))
         }
     }
 }
 
-/// Checks the result of a change, and returns the head of its `SKILL.md`.
+/// Checks the result of a change, and returns the front matter of its `SKILL.md`.
 pub(crate) fn check(stage: &StagingFolder, name: &str) -> Result<Front, SkillError> {
     let inside = stage.inside();
     // Also checks the limits on size and number of files.
@@ -157,7 +158,7 @@ pub(crate) fn check(stage: &StagingFolder, name: &str) -> Result<Front, SkillErr
     let front =
         Front::read(&text, Some(name)).map_err(|why| SkillError::Wrong(format!("SKILL.md: {why}")))?;
     if front.name != name {
-        let why = format!("`name` in its SKILL.md is `{}` and has to be `{name}`", front.name);
+        let why = format!("`name` in its SKILL.md is `{}`, but must be `{name}`", front.name);
         return Err(SkillError::Wrong(why));
     }
     match front.odd.is_empty() {
@@ -190,10 +191,10 @@ fn present(tree: &FileTree, path: &str) -> Result<(), SkillError> {
 fn checked(path: &str, text: &str) -> Result<Vec<u8>, SkillError> {
     let most = if path == SKILL { MAX_SKILL_MD_BYTES as usize } else { MAX_FILE_BYTES };
     if text.len() > most {
-        return Err(SkillError::Wrong(format!("{path} is longer than {} KiB", most / 1024)));
+        return Err(SkillError::Wrong(format!("{path} is larger than {} KiB", most / 1024)));
     }
     if text.contains('\0') || magic::program(text.as_bytes()).is_some() {
-        return Err(SkillError::Wrong(format!("{path} is no text")));
+        return Err(SkillError::Wrong(format!("{path} is not text")));
     }
     Ok(text.as_bytes().to_vec())
 }
@@ -206,8 +207,8 @@ fn patched(text: &str, path: &str, old: &str, new: &str) -> Result<String, Skill
     }
     match text.matches(old).take(2).count() {
         1 => Ok(text.replacen(old, new, 1)),
-        0 => wrong("the old text is not there: read the file again, and give it letter by letter"),
-        _ => wrong("the old text is there more than once: give more of what stands around it"),
+        0 => wrong("the old text was not found: read the file again, and copy the text exactly"),
+        _ => wrong("the old text occurs more than once: include more of the surrounding text"),
     }
 }
 
@@ -220,7 +221,7 @@ pub(crate) fn read(path: &Path) -> Result<String, SkillError> {
         .map_err(SkillError::io(path))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if bytes.len() as u64 > most {
-        return Err(SkillError::Wrong(format!("{name} is longer than {} KiB", most / 1024)));
+        return Err(SkillError::Wrong(format!("{name} is larger than {} KiB", most / 1024)));
     }
-    String::from_utf8(bytes).map_err(|_| SkillError::Wrong(format!("{name} is no UTF-8 text")))
+    String::from_utf8(bytes).map_err(|_| SkillError::Wrong(format!("{name} is not UTF-8 text")))
 }

@@ -1,5 +1,5 @@
-//! Finds skills in a folder: every folder with a `SKILL.md`, down to a maximum depth, but none below another skill.
-//! Links are not followed, and names that begin with a dot are ignored.
+//! Finds skills in a folder: all folders with a `SKILL.md` down to a maximum depth, but not inside other skills. Links
+//! are not followed, and names that begin with a dot are ignored.
 
 use crate::{Front, archive::MAX_SKILL_MD_BYTES};
 use std::{
@@ -11,11 +11,11 @@ use std::{
 
 /// Maximum depth of visited folders.
 const MAX_DEPTH: usize = 4;
-/// Maximum number of visited folders of one root.
+/// Maximum number of visited folders in one root.
 const MAX_FOLDERS: usize = 2_000;
-/// Maximum number of visited entries of one folder.
+/// Maximum number of visited entries in one folder.
 const MAX_FOLDER_ENTRIES: usize = 2_000;
-/// Maximum number of skills of one root.
+/// Maximum number of skills in one root.
 const MAX_SKILLS: usize = 256;
 /// Maximum length of a folder's name, in bytes.
 const MAX_FOLDER_NAME_BYTES: usize = 128;
@@ -23,9 +23,9 @@ const MAX_FOLDER_NAME_BYTES: usize = 128;
 /// Owner of a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Category {
-    /// It ships with pudu or with DeerFlow.
+    /// The skill ships with pudu or DeerFlow.
     Public,
-    /// The team's own.
+    /// The skill is the team's own.
     Custom,
 }
 
@@ -45,7 +45,7 @@ impl Category {
 pub(crate) struct Root {
     pub(crate) path: PathBuf,
     pub(crate) category: Category,
-    /// Whether pudu installs and removes skills here.
+    /// Whether pudu installs and removes skills in this folder.
     pub(crate) editable: bool,
 }
 
@@ -55,20 +55,20 @@ pub(crate) struct FoundSkill {
     pub(crate) front: Front,
     pub(crate) text: String,
     pub(crate) folder: PathBuf,
-    /// The folder's path below its root.
+    /// The folder's path relative to its root.
     pub(crate) below: String,
 }
 
 /// A folder that looks like a skill but is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenSkill {
-    /// Its folder.
+    /// The folder.
     pub folder: PathBuf,
-    /// The cause, and the remedy.
+    /// The cause and the fix.
     pub why: String,
 }
 
-/// Metadata of a file or folder. Two equal stamps mean equal contents.
+/// Metadata of a file or folder. Equal stamps mean unchanged contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     changed: (i64, i64),
@@ -87,7 +87,7 @@ pub(crate) fn stamp(path: &Path) -> Option<FileStamp> {
 pub(crate) struct Haul {
     pub(crate) found: Vec<FoundSkill>,
     pub(crate) broken: Vec<BrokenSkill>,
-    /// Paths that have to be unchanged for the result to be still valid.
+    /// Paths whose stamps must be unchanged for the result to remain valid.
     pub(crate) seen: Vec<(PathBuf, Option<FileStamp>)>,
     folders: usize,
 }
@@ -106,7 +106,7 @@ impl Haul {
         }
     }
 
-    /// Records the stamp of a path before it is read, so that a change while reading is noticed.
+    /// Records the stamp of a path before it is read, so that a change during the read is detected.
     fn remember(&mut self, path: &Path) {
         self.seen.push((path.to_owned(), stamp(path)));
     }
@@ -125,7 +125,7 @@ fn walk(folder: &Path, below: &str, depth: usize, haul: &mut Haul) {
         if names.len() >= MAX_FOLDER_ENTRIES {
             haul.add_broken(
                 folder,
-                format!("it has more than {MAX_FOLDER_ENTRIES} entries; the rest is not looked at"),
+                format!("it has more than {MAX_FOLDER_ENTRIES} entries; the rest is ignored"),
             );
             break;
         }
@@ -145,13 +145,13 @@ fn walk(folder: &Path, below: &str, depth: usize, haul: &mut Haul) {
             continue;
         }
         if name.len() > MAX_FOLDER_NAME_BYTES || name.chars().any(char::is_control) {
-            haul.add_broken(&path, "its name is too long, or has characters that nobody sees");
+            haul.add_broken(&path, "its name is too long, or contains invisible characters");
             continue;
         }
         if haul.folders >= MAX_FOLDERS || haul.found.len() >= MAX_SKILLS {
             haul.add_broken(
                 &path,
-                format!("it is left out: {MAX_SKILLS} skills and {MAX_FOLDERS} folders are the most"),
+                format!("it is left out: the limit is {MAX_SKILLS} skills and {MAX_FOLDERS} folders"),
             );
             return;
         }
@@ -170,7 +170,7 @@ fn visit_folder(folder: &Path, below: String, depth: usize, haul: &mut Haul) {
             Err(why) => haul.add_broken(folder, why),
         },
         Ok(None) if has_other_case(folder) => {
-            haul.add_broken(folder, "its file has to be called SKILL.md, in capitals: rename it");
+            haul.add_broken(folder, "its file must be named SKILL.md, in capitals: rename it");
         }
         Ok(None) if depth > 1 => walk(folder, &below, depth - 1, haul),
         Ok(None) => {}
@@ -178,16 +178,16 @@ fn visit_folder(folder: &Path, below: String, depth: usize, haul: &mut Haul) {
     }
 }
 
-/// Returns whether a folder has a skill's file with a name that is only correct on case-insensitive systems.
+/// Returns whether a folder has a `SKILL.md` with different letter case, which works only on case-insensitive systems.
 fn has_other_case(folder: &Path) -> bool {
     ["skill.md", "Skill.md"].iter().any(|name| folder.join(name).is_file())
 }
 
-/// Reads a `SKILL.md`; `None` if there is none.
+/// Reads a `SKILL.md`. Returns `None` if there is none.
 fn read(file: &Path) -> Result<Option<String>, String> {
     match fs::symlink_metadata(file) {
         Ok(meta) if meta.is_file() => {}
-        Ok(_) => return Err("its SKILL.md is no plain file".to_owned()),
+        Ok(_) => return Err("its SKILL.md is not a plain file".to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("its SKILL.md cannot be read: {error}")),
     }

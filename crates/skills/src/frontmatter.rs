@@ -1,5 +1,5 @@
-//! The head of a `SKILL.md`: YAML between two lines `---`. Heads written for other agents are parsed as far as their
-//! meaning is clear.
+//! The front matter (head) of a `SKILL.md`: YAML between two lines `---`. Heads written for other agents are parsed as
+//! far as their meaning is clear.
 
 mod lenient;
 
@@ -13,9 +13,9 @@ const MAX_FRONTMATTER_BYTES: usize = 16 * 1024;
 const MAX_NAME_CHARS: usize = 64;
 /// Maximum length of a description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 1024;
-/// Maximum number of tools named.
+/// Maximum number of tools in a head.
 const MAX_TOOLS: usize = 64;
-/// Maximum number of secrets named.
+/// Maximum number of secrets in a head.
 const MAX_SECRETS: usize = 16;
 /// Maximum length of a hint for the text after a skill's name, in characters.
 const MAX_HINT_CHARS: usize = 80;
@@ -23,7 +23,7 @@ const MAX_HINT_CHARS: usize = 80;
 const MAX_SECRET_ABOUT_CHARS: usize = 200;
 /// Maximum number of notes about a head.
 const MAX_NOTES: usize = 20;
-/// The keys that have an effect here, or no effect in any agent.
+/// Keys that have an effect in pudu, or have no effect in any agent.
 const KEYS: [&str; 14] = [
     "name",
     "description",
@@ -40,11 +40,11 @@ const KEYS: [&str; 14] = [
     "user-invocable",
     "disable-model-invocation",
 ];
-/// Keys that restrict a skill in other agents. A restriction that pudu does not enforce must not seem to be enforced.
+/// Keys that restrict a skill in other agents. pudu does not enforce them, so they prevent an installation.
 const RESTRICTIONS: [&str; 6] =
     ["disallowed-tools", "denied-tools", "disabled-tools", "allow-tools", "allowed-tool", "tools-allowed"];
 
-/// Names of pudu's tools in other agents, each with pudu's own.
+/// Other agents' names for tools, each with pudu's name.
 const ALIASES: [(&str, &str); 10] = [
     ("Read", "read_file"),
     ("Write", "write_file"),
@@ -63,21 +63,21 @@ const ALIASES: [(&str, &str); 10] = [
 pub struct Front {
     /// The skill's name.
     pub name: String,
-    /// Its purpose.
+    /// Purpose of the skill.
     pub about: String,
-    /// Licence of the skill.
+    /// License of the skill.
     pub license: Option<String>,
     /// The tools that it may use; `None` if it does not restrict them.
     pub tools: Option<Vec<String>>,
     /// The secrets that it needs.
     pub secrets: SkillSecrets,
-    /// Callers that may start it.
+    /// Whether users and the model may invoke it.
     pub invocation: SkillInvocation,
     /// Hint for the text after its name.
     pub argument_hint: Option<String>,
-    /// Problems that do not prevent its use, but prevent its installation from an archive.
+    /// Problems that prevent an installation from an archive, but not the use of the skill.
     pub odd: Vec<String>,
-    /// Differences between the head and its effect here, for the installing user.
+    /// Differences between the head and its effect in pudu, for the installing user.
     pub notes: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ impl Front {
     /// Parses the head of a `SKILL.md`. A head without a name gets the name of the skill's folder.
     ///
     /// # Errors
-    /// When the skill is not usable; the text names the fix.
+    /// When the skill is not usable. The error text describes the fix.
     pub fn read(text: &str, folder: Option<&str>) -> Result<Self, String> {
         let mut head = SkillHead::parse(head(text)?)?;
         let name = head.name(folder)?;
@@ -97,7 +97,7 @@ impl Front {
         let autonomous = match head.take("secrets-autonomous") {
             None | Some(Value::Null) => false,
             Some(Value::Bool(autonomous)) => autonomous,
-            Some(_) => return Err("`secrets-autonomous` is neither true nor false".to_owned()),
+            Some(_) => return Err("`secrets-autonomous` must be true or false".to_owned()),
         };
         let invocation = SkillInvocation {
             by_people: head.switch("user-invocable").unwrap_or(true),
@@ -105,7 +105,7 @@ impl Front {
         };
         if invocation == (SkillInvocation { by_people: false, by_model: false }) {
             head.odd.push(
-                "`user-invocable` and `disable-model-invocation` together leave nobody who can start it"
+                "with `user-invocable: false` and `disable-model-invocation: true`, neither users nor the model can start it"
                     .to_owned(),
             );
         }
@@ -116,7 +116,7 @@ impl Front {
     }
 }
 
-/// The keys of a head, which are taken one by one.
+/// The keys of a head. Parsing removes them one by one.
 struct SkillHead {
     keys: Map<String, Value>,
     odd: Vec<String>,
@@ -129,21 +129,27 @@ impl SkillHead {
             Ok(parsed) => (parsed, Vec::new()),
             Err(error) => {
                 let words = error.to_string();
-                let refused =
-                    || format!("its head is not YAML ({words}); text with `: ` or ` #` in it needs quotes");
+                let refused = || {
+                    format!(
+                        "its front matter is not valid YAML ({words}); text with `: ` or ` #` in it needs quotes"
+                    )
+                };
                 let (quoted, keys) = lenient::quote(text, |text| yaml(text).is_ok());
                 let parsed = yaml(&quoted).map_err(|_| refused())?;
                 let keys = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
-                (parsed, vec![format!("the text of {keys} is read as if it had quotes, which YAML asks for")])
+                (
+                    parsed,
+                    vec![format!("the text of {keys} is read as if it were in quotes, which YAML requires")],
+                )
             }
         };
-        let Value::Object(parsed) = parsed else { return Err("its head has no keys".to_owned()) };
+        let Value::Object(parsed) = parsed else { return Err("its front matter has no keys".to_owned()) };
         let mut head = Self { keys: Map::new(), odd: Vec::new(), notes };
         for (key, value) in parsed {
-            // Some agents use other cases, and `_` instead of `-`.
+            // Some agents use other letter cases, or `_` instead of `-`.
             let plain = key.trim().to_ascii_lowercase().replace('_', "-");
             if head.keys.contains_key(&plain) {
-                head.notes.push(format!("`{}` is there twice; the first counts", key.escape_debug()));
+                head.notes.push(format!("`{}` occurs twice; the first one is used", key.escape_debug()));
             } else {
                 head.keys.insert(plain, value);
             }
@@ -155,21 +161,21 @@ impl SkillHead {
         self.keys.remove(key)
     }
 
-    /// Takes a string.
+    /// Removes and returns a string.
     fn text(&mut self, key: &str) -> Result<Option<String>, String> {
         match self.take(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.trim().to_owned())),
-            Some(_) => Err(format!("`{key}` is no text; put it in quotes")),
+            Some(_) => Err(format!("`{key}` is not text; put it in quotes")),
         }
     }
 
     fn name(&mut self, folder: Option<&str>) -> Result<String, String> {
         let Some(name) = self.text("name")? else {
             let folder = folder.filter(|folder| check_name(folder).is_ok());
-            let folder = folder.ok_or("`name` is missing in its head")?;
+            let folder = folder.ok_or("`name` is missing in its front matter")?;
             self.notes.push(format!(
-                "`name` is missing in its head; the skill has the name of its folder, `{folder}`"
+                "`name` is missing in its front matter; the skill gets the name of its folder, `{folder}`"
             ));
             return Ok(folder.to_owned());
         };
@@ -195,12 +201,13 @@ impl SkillHead {
             self.keys.insert("description".to_owned(), lines(value));
         }
         let about = self.text("description")?.filter(|about| !about.is_empty());
-        let mut about =
-            about.ok_or("`description` is missing in its head: say what it does and when to use it")?;
+        let mut about = about.ok_or(
+            "`description` is missing in its front matter: describe what the skill does and when to use it",
+        )?;
         let length = about.chars().count();
         if length > MAX_DESCRIPTION_CHARS {
             return Err(format!(
-                "`description` has {length} characters; {MAX_DESCRIPTION_CHARS} is the most"
+                "`description` has {length} characters; the limit is {MAX_DESCRIPTION_CHARS}"
             ));
         }
         // Another agent's key for the second part of a description.
@@ -214,7 +221,7 @@ impl SkillHead {
         Ok(about)
     }
 
-    /// Takes a boolean. An invalid one prevents the installation.
+    /// Removes and returns a boolean. An invalid value prevents the installation.
     fn switch(&mut self, key: &str) -> Option<bool> {
         let value = self.take(key)?;
         let text = value.as_str().map(|text| text.trim().to_ascii_lowercase());
@@ -224,13 +231,13 @@ impl SkillHead {
             (_, Some("true" | "yes" | "on")) => Some(true),
             (_, Some("false" | "no" | "off")) => Some(false),
             _ => {
-                self.odd.push(format!("`{key}` is neither true nor false"));
+                self.odd.push(format!("`{key}` must be true or false"));
                 None
             }
         }
     }
 
-    /// Takes the hint. YAML parses `[file]` as a list.
+    /// Removes and returns the hint. YAML parses `[file]` as a list.
     fn argument_hint(&mut self) -> Option<String> {
         let hint = match self.take("argument-hint")? {
             Value::String(text) => text,
@@ -253,7 +260,7 @@ impl SkillHead {
             let shown = shown.escape_debug();
             match RESTRICTIONS.contains(&key.as_str()) {
                 true => self.odd.push(format!(
-                    "`{shown}` would not be obeyed: list the tools that it may use under `allowed-tools`"
+                    "`{shown}` would have no effect: list the tools that the skill may use under `allowed-tools`"
                 )),
                 false => self.notes.push(format!("`{shown}` has no effect here")),
             }
@@ -272,7 +279,7 @@ fn yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
 /// Returns the text between the two `---` lines.
 fn head(text: &str) -> Result<&str, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_start();
-    let missing = || "it does not begin with a line `---`, its head, and another line `---`".to_owned();
+    let missing = || "it does not begin with front matter between two `---` lines".to_owned();
     let (first, rest) = text.split_once('\n').ok_or_else(missing)?;
     if first.trim_end() != "---" {
         return Err(missing());
@@ -284,7 +291,7 @@ fn head(text: &str) -> Result<&str, String> {
         }
         end += line.len();
         if end > MAX_FRONTMATTER_BYTES {
-            return Err(format!("its head is longer than {} KiB", MAX_FRONTMATTER_BYTES / 1024));
+            return Err(format!("its front matter is larger than {} KiB", MAX_FRONTMATTER_BYTES / 1024));
         }
     }
     Err(missing())
@@ -299,24 +306,24 @@ pub fn is_skill_name(name: &str) -> bool {
 /// Checks a skill's name.
 ///
 /// # Errors
-/// When it is invalid; the text describes a valid name.
+/// When the name is invalid. The error text describes valid names.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let hyphens = name.starts_with('-') || name.ends_with('-') || name.contains("--");
     if name.is_empty() || name.len() > MAX_NAME_CHARS || !name.chars().all(plain) || hyphens {
         let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
         return Err(format!(
-            "`{}` is no name of a skill: it has small letters, digits and single hyphens inside, {MAX_NAME_CHARS} at most",
+            "`{}` is not a valid name of a skill: use at most {MAX_NAME_CHARS} lower-case letters, digits and single hyphens",
             shown.escape_debug()
         ));
     }
     Ok(())
 }
 
-/// Parses the tools: a list, or text separated by commas or spaces; `None` if all are allowed. Brackets after a tool
-/// restrict its arguments in other agents; here a tool is either allowed or not.
+/// Parses the tools, which are a list or a text separated by commas or spaces. Returns `None` if all tools are allowed.
+/// In other agents, brackets after a tool restrict its arguments; pudu can only allow or deny a whole tool.
 fn tools(value: &Value, notes: &mut Vec<String>) -> Result<Option<Vec<String>>, String> {
-    let wrong = || "`allowed-tools` is neither a list of names nor text with names".to_owned();
+    let wrong = || "`allowed-tools` must be a list of names or text with names".to_owned();
     let typed: Vec<String> = match value {
         Value::Null => Vec::new(),
         Value::String(text) => split(text.trim().trim_start_matches('[').trim_end_matches(']')),
@@ -338,7 +345,7 @@ fn tools(value: &Value, notes: &mut Vec<String>) -> Result<Option<Vec<String>>, 
         if name.contains('*') {
             let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
             notes.push(format!(
-                "`{}` in `allowed-tools` names no tool: there are no wildcards",
+                "`{}` in `allowed-tools` is not a tool name: wildcards are not supported",
                 shown.escape_debug()
             ));
         }
@@ -347,29 +354,30 @@ fn tools(value: &Value, notes: &mut Vec<String>) -> Result<Option<Vec<String>>, 
         }
     }
     if tools.len() > MAX_TOOLS {
-        return Err(format!("`allowed-tools` names {} tools; {MAX_TOOLS} is the most", tools.len()));
+        return Err(format!("`allowed-tools` names {} tools; the limit is {MAX_TOOLS}", tools.len()));
     }
     Ok(Some(tools))
 }
 
-/// Returns pudu's name of an MCP server's tool for another agent's `mcp__SERVER__TOOL`.
+/// Returns pudu's name for an MCP tool, given another agent's `mcp__SERVER__TOOL`.
 fn server_tool(name: &str) -> Option<String> {
     let (server, tool) = name.strip_prefix("mcp__")?.split_once("__")?;
     Some(format!("{server}_{tool}"))
 }
 
-/// Parses the secrets: names, or objects with a name and a description. An invalid name is reported as odd and never
-/// requested.
+/// Parses the secrets, which are names, or objects with a name and a description. An invalid name is added to `odd` and
+/// its secret is never requested.
 fn secrets(value: Option<&Value>, odd: &mut Vec<String>) -> Result<Vec<RequiredSecret>, String> {
-    let wrong =
-        || "`required-secrets` is no list of names, or of objects with `name` and `description`".to_owned();
+    let wrong = || {
+        "`required-secrets` must be a list of names, or of objects with `name` and `description`".to_owned()
+    };
     let items = match value {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(items)) => items,
         Some(_) => return Err(wrong()),
     };
     if items.len() > MAX_SECRETS {
-        return Err(format!("`required-secrets` names {} secrets; {MAX_SECRETS} is the most", items.len()));
+        return Err(format!("`required-secrets` names {} secrets; the limit is {MAX_SECRETS}", items.len()));
     }
     let mut secrets: Vec<RequiredSecret> = Vec::new();
     for item in items {
@@ -384,7 +392,7 @@ fn secrets(value: Option<&Value>, odd: &mut Vec<String>) -> Result<Vec<RequiredS
         if !is_secret_name(name) {
             let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
             odd.push(format!(
-                "`{}` in `required-secrets` is no name that a secret can have",
+                "`{}` in `required-secrets` is not a valid name of a secret",
                 shown.escape_debug()
             ));
         } else if !secrets.iter().any(|secret| secret.name == name) {

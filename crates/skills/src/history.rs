@@ -1,8 +1,10 @@
-//! Earlier versions of changed skills: `.history/NAME/NUMBER` beside the skills, each with a record of the change and a
-//! copy of the skill's folder before it. Editing a skill's file in place does not affect a version.
+//! Earlier versions of changed skills, stored in `.history/NAME/NUMBER` in the folder of skills. Each has a record of
+//! the change and a copy of the skill's folder before the change. Editing a skill's file in place does not affect its
+//! versions.
 //!
-//! The record is written before the change. After a crash in between it describes a change that was not made, which is
-//! detected by comparing the files, and removed. History is bounded: the oldest versions are dropped first.
+//! The record is written before the change. After a crash in between, it describes a change that was not made. Such a
+//! record is detected by comparing the files, and removed. History is limited, and the oldest versions are deleted
+//! first.
 
 use crate::{
     SkillError,
@@ -33,10 +35,10 @@ const MAX_HISTORIES: usize = 128;
 /// Maximum size of a record, in bytes.
 const MAX_RECORD_BYTES: u64 = 64 * 1024;
 
-/// A change of a skill, and the version before it.
+/// A change to a skill, and the version before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillVersion {
-    /// Its number, from 1.
+    /// Number of the version, starting at 1.
     pub number: u64,
     /// Time of the change, in milliseconds since 1970.
     pub at: i64,
@@ -47,13 +49,13 @@ pub struct SkillVersion {
     /// Reason for the change, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The thread in which it was changed, if any.
+    /// Thread in which the skill was changed, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
     /// The changed file, if there is exactly one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Number of files in the version before; 0 if the skill did not exist, or was too large to be kept.
+    /// Number of files in the version before the change; 0 if the skill did not exist or was too large to keep.
     pub files: usize,
     /// Findings of the scan that were accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -81,13 +83,13 @@ impl History {
         folders.into_iter().filter_map(read).collect()
     }
 
-    /// Returns the folder of a version, if its files are kept.
+    /// Returns the folder of a version if its files were kept.
     pub(crate) fn former(&self, number: u64) -> Option<PathBuf> {
         let former = self.folder.join(numbered(number)).join(FORMER);
         fs::symlink_metadata(&former).is_ok_and(|meta| meta.is_dir()).then_some(former)
     }
 
-    /// Records a change that is about to be made to the skill in `place`, with the version before it.
+    /// Records a change before it is made to the skill in `place`, with a copy of the current version.
     pub(crate) fn note(&self, place: &Path, version: SkillVersion) -> Result<SkillVersion, SkillError> {
         let number = self.folders().last().map_or(0, |(number, _)| *number) + 1;
         let part = self.folder.join(format!("{}{PART}", numbered(number)));
@@ -111,8 +113,8 @@ impl History {
         tree::remove(&self.folder.join(numbered(number))).ok();
     }
 
-    /// Cleans up after a crash: removes incomplete versions, and the record of a change of the skill in `place` that
-    /// was not made. A change without effect, or one that was reverted by hand, counts as not made.
+    /// Cleans up after a crash: removes incomplete versions, and the latest record if the skill in `place` was not
+    /// changed. A change without effect, or one reverted by hand, counts as not made.
     pub(crate) fn clear(&self, place: &Path) {
         for (name, path) in tree::folders(&self.folder) {
             if name.ends_with(PART) {
@@ -122,7 +124,7 @@ impl History {
         let Some((number, folder)) = self.folders().pop() else { return };
         let was_created = record(&folder).is_some_and(|version| version.action == "create");
         let former = folder.join(FORMER);
-        // A version without kept files proves nothing.
+        // Without kept files, there is nothing to compare.
         let unmade = tree::has_same_files(&former, place)
             || was_created && !former.exists() && fs::symlink_metadata(place).is_err();
         if unmade {
@@ -130,7 +132,7 @@ impl History {
         }
     }
 
-    /// Drops the oldest versions, and whole histories, beyond the limits.
+    /// Deletes the oldest versions, and whole histories, beyond the limits.
     pub(crate) fn bound(&self, own: &Path) {
         let versions = self.folders();
         let (mut count, mut bytes) = (0, 0_u64);
@@ -148,7 +150,7 @@ impl History {
                 (own.join(name).exists(), changed.unwrap_or(std::time::UNIX_EPOCH), path)
             })
             .collect();
-        // Those of removed skills come first, the oldest before the others.
+        // Histories of removed skills come first, then the oldest.
         histories.sort();
         let surplus = histories.len().saturating_sub(MAX_HISTORIES);
         histories.iter().take(surplus).filter(|(.., path)| *path != self.folder).for_each(|(.., path)| {

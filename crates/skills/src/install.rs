@@ -1,16 +1,16 @@
-//! Installs a skill from an archive, or removes one.
+//! Installs skills from archives, and removes installed skills.
 
 use crate::{Catalog, Category, ScanReport, ScanVerdict, SkillError, archive, scan, stage::StagingFolder};
 use std::{fs::File, io::BufReader, path::Path};
 
-/// A skill that was installed.
+/// An installed skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// Its name.
+    /// Name of the skill.
     pub name: String,
-    /// Number of its files.
+    /// Number of files.
     pub files: usize,
-    /// Total size of its files, in bytes.
+    /// Total size of the files, in bytes.
     pub bytes: u64,
     /// Findings of the scan that were accepted.
     pub report: ScanReport,
@@ -18,8 +18,8 @@ pub struct Installed {
     pub notes: Vec<String>,
 }
 
-/// Extracts next to the destination, scans, and moves. `own` is the folder of installed skills. The caller holds the
-/// lock.
+/// Extracts a skill next to its destination, scans it, and moves it into place. `own` is the folder of installed
+/// skills. The caller holds the lock.
 pub(crate) fn install(
     own: &Path,
     catalog: &Catalog,
@@ -49,8 +49,8 @@ pub(crate) fn install(
     Ok(Installed { name, files: contents.files.len(), bytes: contents.bytes, report, notes: contents.notes })
 }
 
-/// Checks that a skill may be installed at a place. With `replace` it may override a shipped one, until it is removed,
-/// but never one that the operator added by hand.
+/// Checks that a skill may be installed at a place. With `replace`, it may replace an installed skill, or override a
+/// shipped one until it is removed, but it never replaces one that the operator added by hand.
 fn vacant(catalog: &Catalog, place: &Path, name: &str, replace: bool) -> Result<(), SkillError> {
     let exists = |where_, help| Err(SkillError::Exists { name: name.to_owned(), where_, help });
     let other = catalog.get(name).filter(|entry| entry.folder != place);
@@ -58,18 +58,16 @@ fn vacant(catalog: &Catalog, place: &Path, name: &str, replace: bool) -> Result<
         Some(Category::Custom) => exists("custom", "give the new one another `name` in its SKILL.md"),
         Some(Category::Public) if !replace => exists(
             "public",
-            "`pudu skill install --replace` puts the new one in its place, and `pudu skill remove` brings it back",
+            "`pudu skill install --replace` replaces it, and `pudu skill remove` restores it",
         ),
-        _ if place.exists() && !replace => {
-            exists("custom", "`pudu skill install --replace` puts the new one in its place")
-        }
+        _ if place.exists() && !replace => exists("custom", "`pudu skill install --replace` replaces it"),
         _ => Ok(()),
     }
 }
 
 /// Removes an installed skill. The caller holds the lock.
 pub(crate) fn remove(own: &Path, catalog: &Catalog, name: &str) -> Result<(), SkillError> {
-    // A broken skill only has the name of its folder.
+    // A broken skill is known only by the name of its folder.
     let broken = || {
         let place = own.join(name);
         (crate::frontmatter::check_name(name).is_ok() && place.is_dir()).then_some(place)

@@ -1,12 +1,12 @@
 //! Skills: folders with a `SKILL.md` that instructs the agent in a kind of work.
 //!
-//! [`Skills`] finds them, switches them on and off, installs them from archives and removes them; [`OwnSkills`] are
-//! those of one user, which are changed incrementally and have a history. [`Catalog`] is a snapshot of all skills,
-//! [`examine`] and [`scan`] check untrusted ones. [`shipped`] has the built-in ones. Everything here is blocking file
+//! [`Skills`] finds them, switches them on and off, installs them from archives and removes them. [`OwnSkills`] are the
+//! skills of one user, which are changed incrementally and have a history. [`Catalog`] is a snapshot of all skills.
+//! [`examine`] and [`scan`] check untrusted skills. [`shipped`] contains the built-in ones. All functions block on file
 //! access.
 //!
-//! Deliberately absent: the agent's loop, which gets plain [`pudu_base::Skill`]s, and execution of a skill's own
-//! programs. The sandbox is the boundary; the checks here are an additional safeguard.
+//! Deliberately absent: the agent's loop, which gets plain [`pudu_base::Skill`]s, and the execution of a skill's
+//! programs. The sandbox is the security boundary; the checks here are an additional safeguard.
 
 mod archive;
 mod catalog;
@@ -39,28 +39,28 @@ pub use skills::{CatalogPaths, Skills};
 
 use std::{io, path::PathBuf};
 
-/// Why an operation on a skill failed.
+/// Failure of an operation on a skill.
 #[derive(Debug, thiserror::Error)]
 pub enum SkillError {
     /// There is no such skill.
     #[error("there is no skill `{0}`")]
     Unknown(String),
     /// A skill with that name already exists.
-    #[error("a skill `{name}` is there already ({where_}); {help}")]
+    #[error("a skill `{name}` already exists ({where_}); {help}")]
     Exists {
-        /// Its name.
+        /// Name of the skill.
         name: String,
-        /// Description of its place.
+        /// Description of its location.
         where_: &'static str,
-        /// The remedy.
+        /// The fix.
         help: &'static str,
     },
-    /// The skill cannot be removed by pudu.
+    /// The skill cannot be changed or removed by pudu.
     #[error(
-        "`{name}` is {what} and cannot be changed or removed here; `pudu skill disable {name}` switches it off"
+        "`{name}` is {what} and cannot be changed or removed here; `pudu skill disable {name}` disables it"
     )]
     Fixed {
-        /// Its name.
+        /// Name of the skill.
         name: String,
         /// Description of the skill.
         what: &'static str,
@@ -68,12 +68,12 @@ pub enum SkillError {
     /// The change is invalid.
     #[error("{0}")]
     Wrong(String),
-    /// The archive is dangerous or broken; nothing was extracted.
+    /// The archive is dangerous or broken. Nothing was extracted.
     #[error("the archive is refused: {0}")]
     Refused(ArchiveRefusal),
     /// A skill's folder was given instead of its archive.
     #[error(
-        "{0} is a skill's folder, and an archive is needed: pack it (cd {0} && zip -r ../skill.zip .), or copy it into {1}",
+        "{0} is a skill's folder, but an archive is required: pack it (cd {0} && zip -r ../skill.zip .), or copy it into {1}",
         path.display(),
         own.display()
     )]
@@ -84,12 +84,12 @@ pub enum SkillError {
         own: PathBuf,
     },
     /// A folder was given instead of an archive.
-    #[error("{} is a folder, and an archive is needed: name a .skill or .zip file", path.display())]
+    #[error("{} is a folder, but an archive is required: name a .skill or .zip file", path.display())]
     NoArchive {
         /// The folder.
         path: PathBuf,
     },
-    /// The scan found something that must not be installed.
+    /// The scan blocks the installation.
     #[error("the scan of `{name}` blocks it:\n{report}")]
     Blocked {
         /// The skill's name.
@@ -102,10 +102,10 @@ pub enum SkillError {
     State {
         /// The file.
         path: PathBuf,
-        /// The cause, and the remedy.
+        /// The cause and the fix.
         why: String,
     },
-    /// The system failed.
+    /// An operation of the system failed.
     #[error("{}: {why}", path.display())]
     Io {
         /// The path.

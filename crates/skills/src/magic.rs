@@ -1,4 +1,4 @@
-//! Detects executables by their first bytes: a skill must not contain machine programs.
+//! Detects executables by their first bytes. A skill must not contain native programs.
 
 /// Number of leading bytes that are compared.
 pub(crate) const MAGIC_LEN: usize = 4;
@@ -9,7 +9,7 @@ pub(crate) fn program(head: &[u8]) -> Option<&'static str> {
         [0x7f, b'E', b'L', b'F', ..] => Some("ELF"),
         [b'M', b'Z', ..] => Some("PE or DOS"),
         [0xfe, 0xed, 0xfa, 0xce | 0xcf, ..] | [0xce | 0xcf, 0xfa, 0xed, 0xfe, ..] => Some("Mach-O"),
-        // Java class files have the same beginning and are rejected, too.
+        // Java class files begin with the same bytes and are rejected as well.
         [0xca, 0xfe, 0xba, 0xbe | 0xbf, ..] | [0xbe | 0xbf, 0xba, 0xfe, 0xca, ..] => Some("Mach-O or Java"),
         [0x00, b'a', b's', b'm', ..] => Some("WebAssembly"),
         _ => None,
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_known_by_their_first_bytes() {
+    fn programs_are_recognized_by_their_first_bytes() {
         let check = |head: &[u8], expect: Option<&str>| assert_eq!(program(head), expect, "{head:?}");
         check(b"\x7fELF\x02", Some("ELF"));
         check(b"MZ\x90\0", Some("PE or DOS"));

@@ -1,10 +1,10 @@
-//! Names inside an archive: which are rejected, and which two are equal on some system.
+//! Checks names in an archive: rejects dangerous names, and detects names that are equal on some systems.
 
 use unicode_normalization::UnicodeNormalization;
 
 /// Maximum length of a path, in bytes.
 const MAX_PATH_BYTES: usize = 512;
-/// Maximum length of a path component, in bytes: the limit of file systems.
+/// Maximum length of a path component, in bytes. This is the limit of file systems.
 const MAX_NAME_BYTES: usize = 255;
 /// Maximum number of folders in a path.
 const MAX_DEPTH: usize = 12;
@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 12;
 /// Checks the name of an entry and returns its components, without a folder's trailing slash.
 ///
 /// # Errors
-/// When the name could lead out of a folder, hide, or mean something else on another system.
+/// When the name could leave the folder, be hidden, or have another meaning on another system.
 pub(crate) fn parts(name: &str) -> Result<Vec<&str>, &'static str> {
     if name.is_empty() || name == "/" {
         return Err("it has no name");
@@ -30,11 +30,11 @@ pub(crate) fn parts(name: &str) -> Result<Vec<&str>, &'static str> {
         return Err("its name is an absolute path");
     }
     if name.chars().any(|c| c.is_control() || hidden(c)) {
-        return Err("its name has characters that nobody sees");
+        return Err("its name contains invisible characters");
     }
     let parts: Vec<&str> = name.strip_suffix('/').unwrap_or(name).split('/').collect();
     if parts.len() > MAX_DEPTH {
-        return Err("it lies too deep");
+        return Err("it is nested too deeply");
     }
     for part in &parts {
         match *part {
@@ -50,11 +50,11 @@ pub(crate) fn parts(name: &str) -> Result<Vec<&str>, &'static str> {
     Ok(parts)
 }
 
-/// Returns a form that is equal for two names that any system treats as equal.
+/// Returns a form that is the same for all names that some system treats as equal.
 pub(crate) fn folded(name: &str) -> String {
     let lower = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<String>();
     let once: String = lower(&name.nfkc().collect::<String>());
-    // Lower-casing may decompose a letter, so it is composed again. Case folding turns the sharp s into two.
+    // Lower-casing may decompose a letter, so it is recomposed. Case folding maps `ß` to `ss`.
     once.nfkc().collect::<String>().replace('ß', "ss").replace('ς', "σ")
 }
 
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_one_somewhere_fold_to_one() {
+    fn names_that_are_equal_on_some_system_fold_to_one() {
         for (a, b) in [
             ("A.md", "a.md"),
             ("é", "e\u{301}"),

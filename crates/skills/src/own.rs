@@ -1,8 +1,8 @@
-//! The skills of one user, which may be a conversation: shared skills and their own. A user's own skill overrides a
-//! shared one of the same name, for this user alone.
+//! The skills of one user (or room): shared skills and the user's own. For this user, an own skill overrides a shared
+//! one of the same name.
 //!
-//! The local user's own skills are shared by all users. Own skills are changed incrementally: a change is made on a
-//! copy, scanned, recorded in the history, and moved into place in one step.
+//! All users share the local user's own skills. Own skills are changed incrementally: a change is made to a copy,
+//! scanned, recorded in the history, and moved into place atomically.
 
 use crate::{
     BrokenSkill, Catalog, CatalogEntry, Category, Hidden, Installed, ScanReport, ScanVerdict, SkillError,
@@ -27,17 +27,17 @@ use std::{
     sync::Arc,
 };
 
-/// Maximum total size of the texts of all skills of a user, in bytes.
+/// Maximum total size of a user's skill texts, in bytes.
 const MAX_OWN_BYTES: usize = 1024 * 1024;
-/// Maximum number of skills that a user makes.
+/// Maximum number of own skills per user.
 const MAX_OWN_SKILLS: usize = 64;
-/// Maximum length of the displayed text of a version to restore, in bytes.
+/// Maximum length of the preview of a version to restore, in bytes.
 const MAX_PREVIEW_BYTES: usize = 200 * 1024;
 
-/// Author of a change of a skill.
+/// Author and circumstances of a skill change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeAuthor {
-    /// Their name.
+    /// Name of the author.
     pub by: String,
     /// Reason for the change, if one was given.
     pub why: Option<String>,
@@ -47,12 +47,12 @@ pub struct ChangeAuthor {
     pub at: i64,
 }
 
-/// Preview of a possible change.
+/// Preview of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangePreview {
     /// Findings of the scan that would be accepted.
     pub report: ScanReport,
-    /// The restored texts, if the change restores a version.
+    /// The texts of the restored version, if the change restores one.
     pub restored: Option<String>,
     /// The files that the change writes, in full.
     pub written: Vec<WrittenFile>,
@@ -61,9 +61,9 @@ pub struct ChangePreview {
 /// A file of a skill after a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenFile {
-    /// Its path in the skill.
+    /// Path in the skill.
     pub path: String,
-    /// Its text; for a binary file, its size.
+    /// The text, or the size of a binary file.
     pub text: String,
 }
 
@@ -114,7 +114,7 @@ impl OwnSkills {
     /// Switches one of the user's own skills on or off, and returns it.
     ///
     /// # Errors
-    /// When it does not exist, is shared, or the switch cannot be stored.
+    /// When the skill does not exist or is shared, or the switch cannot be stored.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<CatalogEntry, SkillError> {
         if self.is_everybodys() {
             return self.skills.set_enabled(name, enabled);
@@ -137,7 +137,7 @@ impl OwnSkills {
             return self.skills.install(archive, replace);
         }
         let _alone = self.lock_own()?;
-        install::install(&self.own(), &self.own_alone(), archive, replace)
+        install::install(&self.own(), &self.own_only(), archive, replace)
     }
 
     /// Removes one of the user's own skills, and its switch. Its history is kept.
@@ -149,11 +149,11 @@ impl OwnSkills {
             return self.skills.remove(name);
         }
         let _alone = self.lock_own()?;
-        install::remove(&self.own(), &self.own_alone(), name)?;
+        install::remove(&self.own(), &self.own_only(), name)?;
         state::forget(&self.state(), name)
     }
 
-    /// Previews a change of one of the user's own skills without applying it.
+    /// Previews a change to one of the user's own skills without applying it.
     ///
     /// # Errors
     /// When the change is invalid, or the scan blocks it.
@@ -166,8 +166,8 @@ impl OwnSkills {
         Ok(ChangePreview { report, restored, written: written(&place, &new)? })
     }
 
-    /// Changes one of the user's own skills, effective from the next run on. Returns the change as recorded in the
-    /// history; its number restores the version before it.
+    /// Changes one of the user's own skills, effective from the next run on. Returns the recorded change, whose number
+    /// can be used to restore the version before it.
     ///
     /// # Errors
     /// When the change is invalid, the scan blocks it, or the disk fails. The skill is then unchanged.
@@ -214,10 +214,10 @@ impl OwnSkills {
         Ok(version)
     }
 
-    /// Returns the changes of one of the user's own skills, oldest first.
+    /// Returns the changes to one of the user's own skills, oldest first.
     ///
     /// # Errors
-    /// When the name is invalid, or no skill had it.
+    /// When the name is invalid, or no skill ever had it.
     pub fn history(&self, name: &str) -> Result<Vec<SkillVersion>, SkillError> {
         let unknown = || SkillError::Unknown(name.to_owned());
         frontmatter::check_name(name).map_err(|_| unknown())?;
@@ -228,14 +228,14 @@ impl OwnSkills {
         Ok(versions)
     }
 
-    /// Returns the `SKILL.md` of a version, if it is kept.
+    /// Returns the `SKILL.md` of a version if it was kept.
     #[must_use]
     pub fn former_text(&self, name: &str, number: u64) -> Option<String> {
         frontmatter::check_name(name).ok()?;
         change::read(&self.skill_history(name).former(number)?.join(SKILL)).ok()
     }
 
-    /// Whether the user's own skills are the shared ones.
+    /// Returns whether all users share this user's own skills.
     #[must_use]
     pub fn is_everybodys(&self) -> bool {
         self.user == UserId::local()
@@ -262,15 +262,15 @@ impl OwnSkills {
         }
     }
 
-    /// Returns the place of one of the user's own skills, or of a new one.
+    /// Returns the folder of one of the user's own skills, or of a new one.
     fn place(&self, name: &str, change: &SkillChange) -> Result<PathBuf, SkillError> {
         let catalog = self.read();
         let place = self.own().join(name);
-        let makes = matches!(change, SkillChange::Create(_) | SkillChange::Restore(_));
+        let creates_skill = matches!(change, SkillChange::Create(_) | SkillChange::Restore(_));
         match catalog.get(name) {
             Some(entry) if entry.editable => Ok(entry.folder.clone()),
-            // Among shared skills, each name has only one place.
-            Some(entry) if entry.folder != place && (self.is_everybodys() || !makes) => {
+            // A shared skill cannot be changed, and a name must be unique among shared skills.
+            Some(entry) if entry.folder != place && (self.is_everybodys() || !creates_skill) => {
                 let what = match entry.category {
                     Category::Public => "one of the public skills",
                     Category::Custom if self.is_everybodys() => "in the folder of `skills.path`",
@@ -280,7 +280,7 @@ impl OwnSkills {
             }
             _ => {
                 let own = catalog.entries.iter().filter(|entry| entry.editable).count();
-                match makes && own >= MAX_OWN_SKILLS {
+                match creates_skill && own >= MAX_OWN_SKILLS {
                     true => Err(SkillError::Wrong(format!(
                         "there are {MAX_OWN_SKILLS} skills already: delete one first"
                     ))),
@@ -296,7 +296,7 @@ impl OwnSkills {
         let mut seen = vec![(state.clone(), discover::stamp(&state))];
         let mut catalog = Catalog::default();
         let switches = state::read(&state).map_err(|error| {
-            let why = format!("none of the skills here is used until this is mended: {error}");
+            let why = format!("none of these skills is used until this is fixed: {error}");
             catalog.broken.push(BrokenSkill { folder: state.clone(), why });
         });
         let root = Root { path: self.own(), category: Category::Custom, editable: true };
@@ -314,7 +314,7 @@ impl OwnSkills {
     }
 
     /// Returns the catalog of the user's own skills, without shared ones.
-    fn own_alone(&self) -> Catalog {
+    fn own_only(&self) -> Catalog {
         let mut catalog = Catalog::clone(&self.read());
         catalog.entries.retain(|entry| entry.own);
         catalog
@@ -327,7 +327,7 @@ impl OwnSkills {
     /// Locks the user's skills against concurrent changes.
     fn lock_own(&self) -> Result<fs::File, SkillError> {
         if !self.is_everybodys() {
-            // The folder contains more than skills, and its contents are private.
+            // The user's folder also contains other, private data.
             let folder = self.skills.places().users.join(self.user.as_str());
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
             made.map_err(SkillError::io(&folder))?;
@@ -371,7 +371,7 @@ fn add_shared(mut own: Catalog, shared: &Catalog) -> Catalog {
     own
 }
 
-/// Returns the files in a staging folder that differ from the skill's place.
+/// Returns the files in a staging folder that differ from those at the skill's place.
 fn written(place: &Path, new: &Path) -> Result<Vec<WrittenFile>, SkillError> {
     let before = FileTree::read(place)?.unwrap_or_default();
     let after = FileTree::read(new)?.unwrap_or_default();
@@ -381,7 +381,7 @@ fn written(place: &Path, new: &Path) -> Result<Vec<WrittenFile>, SkillError> {
         let text = match (change::read(&new.join(&path)), change::read(&place.join(&path))) {
             (Ok(text), Ok(same)) if text == same => continue,
             (Ok(text), _) => text,
-            (Err(_), _) => format!("[{} bytes that are no text, or too many]", file.bytes),
+            (Err(_), _) => format!("[{} bytes that are not text, or too many]", file.bytes),
         };
         written.push(WrittenFile { path, text });
     }
@@ -399,10 +399,11 @@ fn preview(folder: &Path) -> Result<String, SkillError> {
                 let lines: String = words.lines().map(|line| format!("  | {line}\n")).collect();
                 write!(text, "{path}:\n{lines}")
             }
-            Err(_) => writeln!(text, "{path}: {} bytes that are no text, or too many", file.bytes),
+            Err(_) => writeln!(text, "{path}: {} bytes that are not text, or too many", file.bytes),
         };
         if text.len() > MAX_PREVIEW_BYTES {
-            let why = "the version is too long for somebody to read before it comes back: `pudu skill rollback` does it";
+            let why =
+                "the version is too long to be reviewed before it is restored: use `pudu skill rollback`";
             return Err(SkillError::Wrong(why.to_owned()));
         }
     }

@@ -1,8 +1,7 @@
 //! A static scan of an untrusted skill.
 //!
-//! It finds content that no honest skill has, and reports content that a user should review. It proves nothing: a
-//! determined author can hide something. Only the sandbox limits a skill's effects; the scan is advice, with a minimum
-//! of enforcement.
+//! Blocks content that no honest skill has, and reports content that a user should review. It gives no guarantee: a
+//! determined author can hide malicious content. Only the sandbox limits a skill's effects.
 
 mod commands;
 mod finding;
@@ -20,9 +19,9 @@ use std::{
 
 /// Maximum number of bytes of a text that are scanned.
 const MAX_SCANNED_BYTES: u64 = 2 * 1024 * 1024;
-/// Maximum number of findings reported.
+/// Maximum number of reported findings.
 const MAX_FINDINGS: usize = 100;
-/// Comments with such words that are meant for a formatter.
+/// Comments for formatters, which would otherwise match the pattern for instructions to a model.
 const HONEST: [&str; 3] = ["<!-- prettier-ignore", "<!-- prettier-ignore-start", "<!-- prettier-ignore-end"];
 
 /// Verdict on a skill.
@@ -30,9 +29,9 @@ const HONEST: [&str; 3] = ["<!-- prettier-ignore", "<!-- prettier-ignore-start",
 pub enum ScanVerdict {
     /// Nothing was found.
     Allow,
-    /// It may be installed; the findings are reported.
+    /// The skill may be installed. The findings are reported.
     Warn,
-    /// It must not be installed.
+    /// The skill must not be installed.
     Block,
 }
 
@@ -75,7 +74,7 @@ impl fmt::Display for ScanReport {
 /// Scans a folder.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the folder cannot be read.
 pub fn scan(folder: &Path) -> io::Result<ScanReport> {
     let mut findings = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -107,24 +106,25 @@ fn file(path: &Path, name: &str, findings: &mut Vec<Finding>) -> io::Result<()> 
         what: what.to_owned(),
     };
     if bytes.len() as u64 > MAX_SCANNED_BYTES {
-        findings.push(whole("large", "only its first 2 MiB were looked through"));
+        findings.push(whole("large", "only its first 2 MiB were scanned"));
     }
     if let Some(kind) = magic::program(&bytes) {
-        let what = format!("a program of the machine ({kind})");
+        let what = format!("an executable ({kind})");
         findings.push(Finding { severity: FindingSeverity::Block, ..whole("program", &what) });
     }
     match String::from_utf8(bytes) {
         Ok(text) => findings.extend(text_findings(name, &text)),
         Err(error) if is_media(name) => drop(error),
         Err(error) => {
-            findings.push(whole("binary", "this is neither text nor a picture or font: nobody can read it"));
+            findings
+                .push(whole("binary", "it is neither text nor a picture or font, so it cannot be reviewed"));
             findings.extend(text_findings(name, &String::from_utf8_lossy(error.as_bytes())));
         }
     }
     Ok(())
 }
 
-/// Returns whether a file is legitimately binary.
+/// Returns whether files of this type are normally binary.
 fn is_media(name: &str) -> bool {
     const ENDINGS: [&str; 20] = [
         "png", "jpg", "jpeg", "gif", "webp", "ico", "ttf", "otf", "woff", "woff2", "pdf", "docx", "pptx",
@@ -137,7 +137,7 @@ fn is_media(name: &str) -> bool {
 /// Scans a text.
 pub(crate) fn text_findings(file: &str, text: &str) -> Vec<Finding> {
     let mut findings = unseen(file, text);
-    // A backslash continues a command; blanks keep all positions unchanged.
+    // Joins lines continued by a backslash. Spaces keep all positions unchanged.
     let joined = text.replace("\\\r\n", "   ").replace("\\\n", "  ");
     let prose = file.to_lowercase().ends_with(".md");
     if prose {
@@ -164,8 +164,8 @@ pub(crate) fn text_findings(file: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Finds comments that are invisible in the page and meant for the model. A comment without an end hides everything
-/// after it.
+/// Finds comments with instructions to the model, which are invisible in the rendered page. An unclosed comment hides
+/// everything after it.
 fn comments(file: &str, text: &str) -> Vec<Finding> {
     let (mut findings, mut at) = (Vec::new(), 0);
     while let Some(start) = text.get(at..).and_then(|rest| rest.find("<!--")).map(|found| at + found) {
@@ -175,7 +175,7 @@ fn comments(file: &str, text: &str) -> Vec<Finding> {
         let honest = HONEST.contains(&comment.trim_end());
         if !honest && rules::for_models().is_some_and(|words| words.is_match(comment)) {
             let what = format!(
-                "a comment with instructions that nobody sees in the page: {}",
+                "a comment with instructions that is invisible on the page: {}",
                 display_text(comment)
             );
             let line = line(text, start);
@@ -203,7 +203,7 @@ fn unseen(file: &str, text: &str) -> Vec<Finding> {
         let odd = chars.iter().enumerate().find(|(place, c)| {
             let between =
                 || place.checked_sub(1).and_then(|before| chars.get(before)).is_some_and(|c| !c.is_ascii());
-            // Joiners belong to emoji and to some scripts.
+            // Joiners are used in emoji and in some scripts.
             names::hidden(**c) && !(matches!(**c, '\u{200c}' | '\u{200d}') && between())
         });
         let Some((_, c)) = odd else { continue };
@@ -211,7 +211,7 @@ fn unseen(file: &str, text: &str) -> Vec<Finding> {
         let harmless =
             matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{00ad}' | '\u{200c}' | '\u{200d}');
         let severity = if harmless { FindingSeverity::Warn } else { FindingSeverity::Block };
-        let what = format!("a character that nobody sees: U+{:04X}", u32::from(*c));
+        let what = format!("an invisible character: U+{:04X}", u32::from(*c));
         findings.push(Finding {
             severity,
             file: file.to_owned(),

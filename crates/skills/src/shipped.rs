@@ -1,5 +1,5 @@
-//! The skills that ship with pudu. They are embedded in the binary, so that a single file has to be installed, and
-//! extracted into the home once per version, so that a sandbox can mount them. Their folder is named by their
+//! The skills that ship with pudu. They are embedded in the binary, so that a single file is enough to install pudu,
+//! and extracted into the home once per version, so that a sandbox can mount them. Their folder is named after their
 //! fingerprint.
 
 use crate::SkillError;
@@ -13,10 +13,10 @@ use std::{
 
 static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../skills/public");
 
-/// Extracts the skills below a folder, if this version's are missing, and returns their path.
+/// Extracts the skills into a folder unless this version's are already there, and returns their path.
 ///
 /// # Errors
-/// When they cannot be written.
+/// When the skills cannot be written.
 pub fn unpack(below: &Path) -> Result<PathBuf, SkillError> {
     let place = below.join(format!("{:016x}", fingerprint(&SHIPPED)));
     if place.is_dir() {
@@ -28,13 +28,13 @@ pub fn unpack(below: &Path) -> Result<PathBuf, SkillError> {
         Ok(()) => Ok(place),
         Err(error) => {
             fs::remove_dir_all(&part).ok();
-            // Another process was faster.
+            // Another process may have extracted them first.
             if place.is_dir() { Ok(place) } else { Err(SkillError::io(&place)(error)) }
         }
     }
 }
 
-/// Removes the skills of other versions. The caller has to use the home exclusively.
+/// Removes the skills of other versions. The caller must have exclusive use of the home.
 pub fn remove_other_versions(place: &Path) {
     let Some(entries) = place.parent().and_then(|below| fs::read_dir(below).ok()) else { return };
     for entry in entries.flatten().filter(|entry| entry.path() != place) {
@@ -74,7 +74,7 @@ fn is_ours(entry: &DirEntry<'_>) -> bool {
     !name.starts_with('.') && name != "__pycache__"
 }
 
-/// Returns an FNV-1a hash of paths and contents: the same in every build of the same skills.
+/// Returns an FNV-1a hash of paths and contents, which is the same in every build of the same skills.
 fn fingerprint(dir: &Dir<'_>) -> u64 {
     fn fold(hash: u64, bytes: &[u8]) -> u64 {
         bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
@@ -97,7 +97,7 @@ mod tests {
     use crate::{Front, ScanVerdict, scan};
 
     #[test]
-    fn they_are_written_once_and_what_other_versions_wrote_goes() {
+    fn shipped_skills_are_extracted_once_and_other_versions_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let below = dir.path().join("shipped");
         let place = unpack(&below).unwrap();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_them_could_be_installed_from_a_stranger() {
+    fn every_shipped_skill_passes_the_checks_for_untrusted_ones() {
         let dir = tempfile::tempdir().unwrap();
         let place = unpack(dir.path()).unwrap();
         let mut names = Vec::new();

@@ -1,4 +1,4 @@
-//! The handle on a home's skills: returns the current catalog, switches, installs and removes.
+//! A handle for a home's skills: returns the current catalog, and switches, installs and removes skills.
 
 use crate::{
     BrokenSkill, Catalog, CatalogEntry, Category, Front, Hidden, Installed, SkillError,
@@ -18,16 +18,16 @@ use std::{
 /// Maximum total size of the texts of all skills, in bytes.
 const MAX_CATALOG_BYTES: usize = 8 * 1024 * 1024;
 
-/// Folders of skills, and the file with their switches.
+/// Paths of the folders of skills, and of the file with their switches.
 #[derive(Clone, Debug, Default)]
 pub struct CatalogPaths {
     /// Folder of the skills that ship with pudu.
     pub shipped: PathBuf,
     /// The operator's own folder, which contains `public` and `custom`.
     pub shelf: PathBuf,
-    /// Folder of installed skills: those of the local user, which are shared by all users.
+    /// Folder of installed skills, which belong to the local user and are shared by all users.
     pub own: PathBuf,
-    /// Folder of users: a user's own skills are in its `USER/skills/custom`.
+    /// Folder of users. A user's own skills are in `USER/skills/custom` below it.
     pub users: PathBuf,
     /// The file with the switches.
     pub state: PathBuf,
@@ -43,7 +43,7 @@ pub struct Skills(Arc<Inner>);
 struct Inner {
     places: CatalogPaths,
     known: Mutex<CachedCatalog>,
-    /// Catalogues of users who have skills of their own.
+    /// Cached catalogs of users who have their own skills.
     users: UserCatalogs,
 }
 
@@ -55,7 +55,7 @@ struct CachedCatalog {
 }
 
 impl Skills {
-    /// Creates a handle. Nothing is read yet.
+    /// Creates a handle without reading anything.
     #[must_use]
     pub fn new(places: CatalogPaths) -> Self {
         Self(Arc::new(Inner { places, known: Mutex::default(), users: UserCatalogs::default() }))
@@ -69,14 +69,14 @@ impl Skills {
         skills
     }
 
-    /// Returns the places.
+    /// Returns the paths.
     #[must_use]
     pub fn places(&self) -> &CatalogPaths {
         &self.0.places
     }
 
-    /// Returns the catalog, rebuilt if anything on disk has changed. Costs one metadata call per folder and file.
-    /// Broken skills are logged when they are first found.
+    /// Returns the catalog, which is rebuilt if anything on disk has changed. The check costs one metadata call per
+    /// folder and file. Broken skills are logged when they are first found.
     #[must_use]
     pub fn read(&self) -> Arc<Catalog> {
         let mut known = self.lock();
@@ -96,7 +96,7 @@ impl Skills {
     /// Switches a skill on or off, and returns it.
     ///
     /// # Errors
-    /// When it does not exist, or the switch cannot be stored.
+    /// When the skill does not exist, or the switch cannot be stored.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<CatalogEntry, SkillError> {
         let _alone = lock_folder(&self.places().own)?;
         let unknown = || SkillError::Unknown(name.to_owned());
@@ -105,7 +105,7 @@ impl Skills {
         Ok(CatalogEntry { enabled, ..entry })
     }
 
-    /// Reads a key of the file with the switches, which others share; `None` if it is missing.
+    /// Reads a key of the file with the switches, which also contains other settings. Returns `None` if it is missing.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -113,8 +113,8 @@ impl Skills {
         state::section(&self.places().state, key)
     }
 
-    /// Changes a key of that file under a lock. Everything else in the file keeps its exact text. Nothing is written if
-    /// `edit` returns an error.
+    /// Changes a key of the file with the switches under a lock. All other keys keep their exact text. Nothing is
+    /// written if `edit` returns an error.
     ///
     /// # Errors
     /// When the file cannot be read or written.
@@ -133,7 +133,7 @@ impl Skills {
     /// Installs a skill from an archive.
     ///
     /// # Errors
-    /// When the archive is rejected, the scan blocks it, the name is taken, or the disk fails. Nothing is then kept.
+    /// When the archive is rejected, the scan blocks it, the name is taken, or the disk fails. Nothing is installed.
     pub fn install(&self, archive: &Path, replace: bool) -> Result<Installed, SkillError> {
         let _alone = lock_folder(&self.places().own)?;
         install::install(&self.places().own, &self.read(), archive, replace)
@@ -142,7 +142,7 @@ impl Skills {
     /// Removes an installed skill and its switch.
     ///
     /// # Errors
-    /// When it does not exist, was not installed, or the disk fails.
+    /// When the skill does not exist or was not installed, or the disk fails.
     pub fn remove(&self, name: &str) -> Result<(), SkillError> {
         let _alone = lock_folder(&self.places().own)?;
         install::remove(&self.places().own, &self.read(), name)?;
@@ -154,8 +154,8 @@ impl Skills {
         let mut seen = vec![(places.state.clone(), discover::stamp(&places.state))];
         let mut catalog = Catalog::default();
         let switches = state::read(&places.state).map_err(|error| {
-            // A broken file must not switch disabled skills on again.
-            let why = format!("no skill is used until this is mended: {error}");
+            // A broken file must not enable disabled skills.
+            let why = format!("no skill is used until this is fixed: {error}");
             catalog.broken.push(BrokenSkill { folder: places.state.clone(), why });
         });
         let mut room = MAX_CATALOG_BYTES;
@@ -177,7 +177,7 @@ impl Skills {
         (catalog.ordered(), seen)
     }
 
-    /// Creates the entry of a found skill. Of two with the same name or place, the first counts.
+    /// Creates the entry for a skill that was found. A second skill with the same name or path is an error.
     pub(crate) fn entry(
         &self,
         root: &Root,
@@ -191,12 +191,13 @@ impl Skills {
             front;
         let path = format!("{}/{}/{below}", self.places().container, root.category.name());
         if let Some(other) = catalog.entries.iter().find(|other| other.name == name || other.path == path) {
-            let why = format!("`{name}` of {} comes before it; give it another name", other.folder.display());
+            let why =
+                format!("`{name}` in {} takes precedence; give it another name", other.folder.display());
             return Err(BrokenSkill { folder, why });
         }
         let Some(left) = room.checked_sub(text.len()) else {
             let why = format!(
-                "the SKILL.md of all skills together are larger than {} MiB",
+                "the SKILL.md files of all skills together are larger than {} MiB",
                 MAX_CATALOG_BYTES / 1024 / 1024
             );
             return Err(BrokenSkill { folder, why });

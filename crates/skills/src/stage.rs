@@ -1,5 +1,5 @@
-//! A folder for preparing a skill invisibly: beside its destination, so that moving it is atomic. It is removed when
-//! dropped.
+//! A hidden folder for preparing a skill. It is next to the destination, so that the move is atomic, and is removed on
+//! drop.
 
 use crate::{
     SkillError,
@@ -20,13 +20,13 @@ use std::{
 /// Prefix of the names of staging folders. Folders whose name begins with a dot are not skills.
 const PREFIX: &str = ".staging-";
 
-/// The folder.
+/// A staging folder.
 pub(crate) struct StagingFolder {
     path: PathBuf,
 }
 
 impl StagingFolder {
-    /// Creates a staging folder, and removes those left by a crash.
+    /// Creates a staging folder in `beside`, and removes those left by a crash.
     pub(crate) fn new(beside: &Path) -> Result<Self, SkillError> {
         DirBuilder::new().recursive(true).mode(0o755).create(beside).map_err(SkillError::io(beside))?;
         for entry in fs::read_dir(beside).map_err(SkillError::io(beside))?.flatten() {
@@ -44,7 +44,7 @@ impl StagingFolder {
         self.path.join("new")
     }
 
-    /// Fills the folder with an existing skill, to be changed.
+    /// Links the files of an existing skill into the folder.
     pub(crate) fn fill_from(&self, folder: &Path) -> Result<(), SkillError> {
         match FileTree::read(folder)? {
             Some(tree) => tree.link(folder, &self.inside()),
@@ -52,7 +52,7 @@ impl StagingFolder {
         }
     }
 
-    /// Fills the folder with a version of the history, which stays unchanged.
+    /// Copies a version of the history into the folder.
     pub(crate) fn bring_back(&self, former: &Path) -> Result<(), SkillError> {
         match FileTree::read(former)? {
             Some(tree) => tree.copy(former, &self.inside()),
@@ -60,11 +60,11 @@ impl StagingFolder {
         }
     }
 
-    /// Puts a file into the skill, replacing one of that name.
+    /// Writes a file of the skill, replacing an existing one.
     pub(crate) fn put(&mut self, path: &str, bytes: &[u8]) -> Result<(), SkillError> {
         let place = self.inside().join(path);
         let write = || {
-            // The existing file may be hard-linked to the current skill.
+            // The existing file may be a hard link to the current skill's file.
             match fs::remove_file(&place) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -77,7 +77,7 @@ impl StagingFolder {
         self.sync_up_from(&place)
     }
 
-    /// Removes a file from the skill, and its parent folders if they become empty.
+    /// Removes a file from the skill, and parent folders that become empty.
     pub(crate) fn take_out(&self, path: &str) -> Result<(), SkillError> {
         let (inside, place) = (self.inside(), self.inside().join(path));
         fs::remove_file(&place).map_err(SkillError::io(&place))?;
@@ -101,23 +101,23 @@ impl StagingFolder {
         if let Some(folder) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
         }
-        // Readable and read-only for all users, because the sandbox may run commands as any user.
+        // Readable for all users, because the sandbox may run commands as any user, and writable for none.
         let mode = if program { 0o555 } else { 0o444 };
         OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
     }
 
-    /// Moves the skill into place atomically; an existing one is moved into the staging folder and removed with it.
+    /// Moves the skill into place atomically. An existing one is moved into the staging folder and removed with it.
     pub(crate) fn settle(self, place: &Path) -> Result<(), SkillError> {
         match renameat_with(CWD, self.inside(), CWD, place, RenameFlags::EXCHANGE) {
             Ok(()) => Ok(()),
             Err(Errno::NOENT) => fs::rename(self.inside(), place).map_err(SkillError::io(place)),
-            // Not every file system supports an exchange.
+            // Some file systems do not support an exchange.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.settle_in_two(place),
             Err(error) => Err(SkillError::io(place)(error.into())),
         }
     }
 
-    /// Moves the existing skill out before the new one moves in; restores it if that fails.
+    /// Moves the existing skill out, then the new one into place. Restores the existing one on failure.
     fn settle_in_two(&self, place: &Path) -> Result<(), SkillError> {
         let old = self.path.join("old");
         let replaced = match fs::rename(place, &old) {
@@ -133,7 +133,7 @@ impl StagingFolder {
         })
     }
 
-    /// Moves a skill out of its place.
+    /// Removes a skill by moving it into the staging folder.
     pub(crate) fn clear(self, place: &Path) -> Result<(), SkillError> {
         fs::rename(place, self.path.join("old")).map_err(SkillError::io(place))
     }
@@ -160,13 +160,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_replaced_is_at_no_time_away() {
+    fn a_replaced_skill_is_never_missing() {
         let home = tempfile::tempdir().unwrap();
         let place = home.path().join("skill");
         let stage = |text: &str| {
             let mut stage = StagingFolder::new(home.path()).unwrap();
             stage.file("SKILL.md", false).unwrap().write_all(text.as_bytes()).unwrap();
-            // Nothing can be moved aside.
+            // The existing skill cannot be moved.
             fs::create_dir_all(stage.path.join("old/taken")).unwrap();
             stage
         };
@@ -174,11 +174,11 @@ mod tests {
             stage(text).settle(&place).unwrap();
             assert_eq!(fs::read_to_string(place.join("SKILL.md")).unwrap(), text);
         }
-        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "no staging folder is left");
     }
 
     #[test]
-    fn where_two_cannot_change_places_what_is_there_is_moved_first() {
+    fn without_an_atomic_exchange_the_existing_skill_is_moved_first() {
         let home = tempfile::tempdir().unwrap();
         let place = home.path().join("skill");
         for text in ["one", "two"] {

@@ -1,8 +1,8 @@
-//! The enabled skills: `skills.{name}.enabled` in `extensions_config.json`, DeerFlow's file. An unlisted skill is
-//! enabled.
+//! The switches of skills: `skills.{name}.enabled` in DeerFlow's file `extensions_config.json`. A skill that is not
+//! listed is enabled.
 //!
-//! The rest of the file belongs to others and contains their secrets: a change is atomic and preserves the exact text
-//! of every other value, the file's permissions, and a link to it.
+//! The file also contains other settings and secrets. A change is atomic, and preserves the exact text of every other
+//! value, the file's permissions, and a link to it.
 
 use crate::SkillError;
 use indexmap::IndexMap;
@@ -22,10 +22,10 @@ const MAX_STATE_BYTES: u64 = 4 * 1024 * 1024;
 /// A JSON object whose values keep their exact text.
 type RawState = IndexMap<String, Box<RawValue>>;
 
-/// The skills that the file lists, and whether they are enabled.
+/// The skills listed in the file, and whether they are enabled.
 pub(crate) type Switches = HashMap<String, bool>;
 
-/// Reads the switches. A missing file has none.
+/// Reads the switches. A missing file counts as empty.
 pub(crate) fn read(path: &Path) -> Result<Switches, SkillError> {
     let wrong = |why: String| SkillError::State { path: path.to_owned(), why };
     let file = load(path)?;
@@ -38,7 +38,7 @@ pub(crate) fn read(path: &Path) -> Result<Switches, SkillError> {
         match enabled.get() {
             "true" | "null" => switches.insert(name, true),
             "false" => switches.insert(name, false),
-            _ => return Err(wrong(format!("`skills.{name}.enabled` is neither true nor false"))),
+            _ => return Err(wrong(format!("`skills.{name}.enabled` must be true or false"))),
         };
     }
     Ok(switches)
@@ -57,7 +57,7 @@ pub(crate) fn write(path: &Path, name: &str, enabled: bool) -> Result<(), SkillE
     })
 }
 
-/// Removes the switch of a removed skill, so that another of its name starts enabled.
+/// Removes the switch of a removed skill, so that a later skill with its name starts enabled.
 pub(crate) fn forget(path: &Path, name: &str) -> Result<(), SkillError> {
     if !read(path)?.contains_key(name) {
         return Ok(());
@@ -80,14 +80,14 @@ fn change(path: &Path, edit: impl FnOnce(&mut RawState) -> Result<(), String>) -
     store(path, &file)
 }
 
-/// Reads a key of the file; `None` if it is missing.
+/// Reads a key of the file. Returns `None` if it is missing.
 pub(crate) fn section(path: &Path, key: &str) -> Result<Option<Value>, SkillError> {
     let wrong =
         |error: serde_json::Error| SkillError::State { path: path.to_owned(), why: error.to_string() };
     load(path)?.get(key).map(|value| serde_json::from_str(value.get())).transpose().map_err(wrong)
 }
 
-/// Writes a key of the file. Everything else keeps its exact text. The caller holds the lock.
+/// Writes a key of the file. All other keys keep their exact text. The caller holds the lock.
 pub(crate) fn write_section(path: &Path, key: &str, value: &Value) -> Result<(), SkillError> {
     let wrong = |why: String| SkillError::State { path: path.to_owned(), why };
     let mut file = load(path)?;
@@ -119,8 +119,7 @@ fn load(path: &Path) -> Result<RawState, SkillError> {
 }
 
 fn object(text: &str) -> Result<RawState, String> {
-    serde_json::from_str(text)
-        .map_err(|error| format!("this is not a JSON object ({error}): mend it by hand"))
+    serde_json::from_str(text).map_err(|error| format!("this is not a JSON object ({error}): fix it by hand"))
 }
 
 fn raw(value: &impl serde::Serialize) -> Result<Box<RawValue>, String> {
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_changes_nothing_else_of_the_file() {
+    fn a_switch_changes_nothing_else_in_the_file() {
         let (_dir, path) = house();
         let text = "{\"mcpServers\": {\"a\":   {\"env\": {\"K\": \"$KEY\"}, \"n\": 1e2}},\n \"skills\": {\"x\": {\"enabled\": true, \"note\": [1 ,2]}}, \"zzz\": null}";
         fs::write(&path, text).unwrap();
@@ -166,11 +165,11 @@ mod tests {
         forget(&path, "x").unwrap();
         forget(&path, "never").unwrap();
         assert_eq!(read(&path).unwrap(), Switches::from([("new".into(), true)]));
-        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no staging folder is left");
     }
 
     #[test]
-    fn no_file_switches_nothing_and_the_first_switch_makes_one_that_others_cannot_read() {
+    fn the_first_switch_creates_a_private_file() {
         let (_dir, path) = house();
         assert_eq!(read(&path).unwrap(), Switches::new());
         write(&path, "a", false).unwrap();
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_understood_is_left_alone() {
+    fn an_invalid_file_is_left_alone() {
         let (_dir, path) = house();
         for (text, expect) in [
             ("{", "not a JSON object"),
@@ -205,6 +204,6 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
         fs::write(&path, "{\"skills\": {\"a\": {\"enabled\": 1}}}").unwrap();
-        assert!(read(&path).unwrap_err().to_string().contains("neither true nor false"));
+        assert!(read(&path).unwrap_err().to_string().contains("must be true or false"));
     }
 }

@@ -1,4 +1,4 @@
-//! Folders of skills as trees of plain files: linked, copied, measured, and compared.
+//! Folders of skills as trees of regular files: links, copies, measures and compares them.
 
 use crate::{SkillError, names};
 use std::{
@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Maximum number of files and folders of a changed skill.
+/// Maximum number of files and folders in a changed skill.
 pub(crate) const MAX_ENTRIES: usize = 4096;
 /// Maximum size of a changed skill, in bytes.
 pub(crate) const MAX_TREE_BYTES: u64 = 512 * 1024 * 1024;
@@ -21,11 +21,11 @@ const MAX_DEPTH: usize = 12;
 pub(crate) struct TreeFile {
     pub(crate) bytes: u64,
     pub(crate) program: bool,
-    /// Device and inode: equal ones are the same file.
+    /// Device and inode, which identify the file.
     place: (u64, u64),
 }
 
-/// The files of a folder, by relative path, and its folders.
+/// The files of a folder by relative path, and its subfolders.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileTree {
     pub(crate) files: BTreeMap<String, TreeFile>,
@@ -33,15 +33,15 @@ pub(crate) struct FileTree {
 }
 
 impl FileTree {
-    /// Reads a folder's tree; `None` if it does not exist.
+    /// Reads a folder's tree. Returns `None` if the folder does not exist.
     ///
     /// # Errors
-    /// When it has links or special files, or is too large.
+    /// When the folder has links or special files, or is too large.
     pub(crate) fn read(folder: &Path) -> Result<Option<Self>, SkillError> {
         match fs::symlink_metadata(folder) {
             Ok(meta) if meta.is_dir() => {}
             Ok(_) => {
-                let why = format!("{} is no folder, or leads somewhere else", folder.display());
+                let why = format!("{} is not a folder, or is a symbolic link", folder.display());
                 return Err(SkillError::Wrong(why));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -52,7 +52,7 @@ impl FileTree {
         tree.folders.sort();
         if tree.bytes() > MAX_TREE_BYTES {
             return Err(SkillError::Wrong(format!(
-                "a skill has at most {} MiB",
+                "a skill can have at most {} MiB",
                 MAX_TREE_BYTES / 1024 / 1024
             )));
         }
@@ -70,13 +70,13 @@ impl FileTree {
             let inside = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
             if self.files.len() + self.folders.len() >= MAX_ENTRIES {
                 return Err(SkillError::Wrong(format!(
-                    "a skill has at most {MAX_ENTRIES} files and folders"
+                    "a skill can have at most {MAX_ENTRIES} files and folders"
                 )));
             }
             let meta = fs::symlink_metadata(&path).map_err(SkillError::io(&path))?;
             if meta.is_dir() {
                 if depth == 0 {
-                    return Err(odd("lies too deep"));
+                    return Err(odd("is nested too deeply"));
                 }
                 self.folders.push(inside.clone());
                 self.walk(&path, &inside, depth - 1)?;
@@ -96,13 +96,13 @@ impl FileTree {
         self.files.values().map(|file| file.bytes).sum()
     }
 
-    /// Hard-links the tree to `to`, which does not exist yet: for a folder that replaces the original.
+    /// Hard-links the tree to `to`, which must not exist yet and will replace the original.
     pub(crate) fn link(&self, from: &Path, to: &Path) -> Result<(), SkillError> {
-        // Not every file system supports hard links.
+        // Some file systems do not support hard links.
         self.repeat(from, to, |old, new| fs::hard_link(old, new).or_else(|_| fs::copy(old, new).map(drop)))
     }
 
-    /// Copies the tree to `to`, which does not exist yet: for a folder that exists beside the original.
+    /// Copies the tree to `to`, which must not exist yet and is kept in addition to the original.
     pub(crate) fn copy(&self, from: &Path, to: &Path) -> Result<(), SkillError> {
         self.repeat(from, to, |old, new| {
             fs::copy(old, new)?;
@@ -127,7 +127,7 @@ impl FileTree {
         })
     }
 
-    /// Returns a different path in the tree that some system treats as equal to this one.
+    /// Returns a path in the tree that conflicts with this one on some systems.
     pub(crate) fn collision(&self, path: &str) -> Option<&str> {
         let folded = names::folded(path);
         let above = |of: &str, other: &str| of.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));

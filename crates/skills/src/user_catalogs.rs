@@ -1,4 +1,4 @@
-//! Catalogs of recently active users.
+//! Cached catalogs of recently active users.
 
 use crate::{Catalog, discover::FileStamp};
 use indexmap::IndexMap;
@@ -14,7 +14,7 @@ pub(crate) const MAX_CACHED_USERS: usize = 64;
 /// Stamps of the paths that a catalog was built from.
 pub(crate) type Stamps = Vec<(PathBuf, Option<FileStamp>)>;
 
-/// Catalogs of users who have skills of their own, the most recently used ones.
+/// The most recently used catalogs of users who have their own skills.
 #[derive(Debug, Default)]
 pub(crate) struct UserCatalogs(pub(crate) Mutex<IndexMap<UserId, CachedView>>);
 

@@ -1,5 +1,4 @@
-//! Availability of the database: waiting callers learn when it is given up, and the log says when it went and came
-//! back.
+//! Availability of the database: retry delays for waiting callers, and log entries for the start and end of an outage.
 
 use crate::StoreError;
 use backon::BackoffBuilder;
@@ -12,33 +11,33 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The first pause between two tries.
+/// First delay between two tries.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Maximum delay between two tries.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(2);
-/// Maximum number of times that a late try doubles the time of the next one.
+/// Maximum number of times that the time limit of a try is doubled.
 const MAX_DOUBLINGS: u32 = 7;
 /// Interval at which a continuing outage is logged again.
 const REMINDER_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The state of the database, as far as calls have shown it.
+/// The state of the database, as inferred from the outcomes of calls.
 #[derive(Default)]
 pub(crate) struct Availability {
-    /// Whether there is an outage: read by each call that works.
+    /// Whether there is an outage. Each successful call reads it without a lock.
     away: AtomicBool,
     outage: Mutex<Option<Outage>>,
     newest_failure: Mutex<Option<Instant>>,
     closing: CancellationToken,
 }
 
-/// A continuing outage.
+/// An outage in progress.
 struct Outage {
     since: Instant,
     logged: Instant,
 }
 
 impl Availability {
-    /// A call failed that is tried again.
+    /// Records a failed call that will be retried.
     pub(crate) fn failed(&self, error: &StoreError) {
         self.lost_connection();
         let now = Instant::now();
@@ -47,7 +46,7 @@ impl Availability {
             None => {
                 *outage = Some(Outage { since: now, logged: now });
                 self.away.store(true, Ordering::Relaxed);
-                tracing::error!(%error, "failed to reach the store; what needs it waits");
+                tracing::error!(%error, "failed to reach the store; callers wait for it");
             }
             Some(outage) if now.duration_since(outage.logged) >= REMINDER_INTERVAL => {
                 outage.logged = now;
@@ -57,7 +56,7 @@ impl Availability {
         }
     }
 
-    /// The database answered a call.
+    /// Records that the database answered a call, which ends an outage.
     pub(crate) fn answered(&self) {
         if !self.away.load(Ordering::Relaxed) {
             return;
@@ -69,30 +68,29 @@ impl Availability {
         }
     }
 
-    /// A connection leads nowhere any more: those that are as old are not used again.
+    /// Records a lost connection. Connections opened before now are not reused.
     pub(crate) fn lost_connection(&self) {
         *self.newest_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// Returns whether a connection of this age is older than the newest failure: then it probably leads
-    /// nowhere.
+    /// Returns whether a connection of this age was opened before the newest failure and is probably dead.
     pub(crate) fn suspects(&self, age: Duration) -> bool {
         let failure = *self.newest_failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.is_some_and(|failure| failure.elapsed() <= age)
     }
 
-    /// Ends the patience of all who wait.
+    /// Ends the waits of all callers.
     pub(crate) fn close(&self) {
         self.closing.cancel();
     }
 
-    /// Waits for the next try; `None` if there is none, because the store is closed.
+    /// Waits until the next try. Returns `None` if the store is closed and there will be no next try.
     pub(crate) async fn sleep(&self, pause: Duration) -> Option<()> {
         self.closing.run_until_cancelled(tokio::time::sleep(pause)).await
     }
 }
 
-/// The pauses between tries of one call.
+/// The delays between the tries of one call.
 pub(crate) struct RetryDelays {
     pauses: backon::ExponentialBackoff,
 }
@@ -115,7 +113,7 @@ impl RetryDelays {
     }
 }
 
-/// Limits the time of a call, if there is a limit: the time doubles after each late try.
+/// Runs a call within a time limit, if there is one. The limit doubles with each timeout counted in `late`.
 pub(crate) async fn in_time<T, E: From<StoreError>>(
     timeout: Option<Duration>,
     late: &mut u32,

@@ -1,8 +1,8 @@
-//! The time, as the store keeps it.
+//! Times in the store's units.
 
 pub use pudu_kit::clock::now;
 
-/// Milliseconds of a day.
+/// One day, in milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// Returns the day of a time, in days since 1970 in UTC.
@@ -10,7 +10,7 @@ pub(crate) fn day(time: i64) -> i64 {
     time.div_euclid(DAY)
 }
 
-/// Returns the time at which a day begins.
+/// Returns the time at which a day begins, in milliseconds since 1970.
 pub(crate) fn start(day: i64) -> i64 {
     day.saturating_mul(DAY)
 }

@@ -1,10 +1,10 @@
-//! Points at which a test can have the process killed, to show that nothing depends on a clean end.
+//! Points at which a test can kill the process, to prove that nothing depends on a clean shutdown.
 //!
-//! Every write of the store passes `<name>.before` right before its commit and `<name>.after` right
-//! after it, before its caller gets the answer. Others may pass points of their own. In a release build nothing
-//! can be armed and a point is no code at all.
+//! Every write of the store passes `<name>.before` right before its commit and `<name>.after` right after it, before
+//! the caller gets the result. Other code can pass its own points. In a release build, no point can be armed, and
+//! points compile to nothing.
 
-/// The two points of one write. There is no write without them.
+/// The two points of one write. Every write has them.
 #[derive(Debug)]
 pub(crate) struct Write {
     pub(crate) before: &'static str,
@@ -16,7 +16,7 @@ macro_rules! writes {
         $(pub(crate) const $name: Write =
             Write { before: concat!($text, ".before"), after: concat!($text, ".after") };)*
 
-        /// The names of all points that the store passes.
+        /// The names of all points in the store.
         pub const POINTS: &[&str] = &[$(concat!($text, ".before"), concat!($text, ".after"),)*];
     };
 }
@@ -112,6 +112,12 @@ writes! {
     ADD_API_TOKEN "tokens.add",
     USE_API_TOKEN "tokens.use",
     REVOKE_API_TOKEN "tokens.revoke",
+    ADD_SCHEDULED "schedule.add",
+    CHANGE_SCHEDULED "schedule.change",
+    DELETE_SCHEDULED "schedule.delete",
+    CLAIM_SCHEDULED "schedule.claim",
+    REFUSE_SCHEDULED "schedule.refuse",
+    PAUSE_SCHEDULED "schedule.pause",
     SWEEP "sweep",
 }
 
@@ -142,15 +148,15 @@ mod armed {
         }
     }
 
-    /// Ends the process as a power cut would: no destructor, no flush, no exit handler.
+    /// Ends the process like a power failure: no destructors, no flush, no exit handlers.
     fn die() -> ! {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         std::process::abort()
     }
 }
 
-/// Kills the process the `nth` time (counted from 1) that the point `name` is passed. The first call in
-/// a process decides. Does nothing in a release build.
+/// Arms the point `name`: the process is killed when it passes the point for the `nth` time, counted from 1. Only
+/// the first call in a process has an effect. Does nothing in a release build.
 #[inline]
 pub fn arm(name: &str, nth: u32) {
     #[cfg(debug_assertions)]

@@ -1,9 +1,9 @@
-//! The store itself: open it, hand it around, close it.
+//! The handle of the store: opens it, reads, writes and closes it.
 //!
-//! The store handles its failures here for all callers: a call waits until the store has done its work. A
-//! database that is busy, full, restarting or out of reach is tried again, and the log says when it went and when it
-//! came back. Failures that waiting cannot fix (a conflict, damage, a refused statement) are errors at once.
-//! A caller that cannot wait asks a copy of the store with a limit ([`Db::within`]).
+//! Failures of the database are handled here for all callers: a call waits until it succeeds. It is retried while the
+//! database is busy, full, restarting or unreachable, and the log records the start and end of the outage. Failures
+//! that a retry cannot fix (a conflict, damage, a rejected statement) are returned at once. A caller that cannot wait
+//! uses a copy of the store with a time limit ([`Db::within`]).
 
 use crate::{
     DbLocation, Result, StoreError,
@@ -16,18 +16,18 @@ use pudu_kit::simulation::Simulation;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
-/// Timeout of a check whether the store answers.
+/// Time limit for the check that the store answers.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time limit for waiting writes when the store is closed.
+/// Time limit for pending writes when the store is closed.
 const WRITE_OUT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit for closing the connections when the store is closed.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The store. Cloning it is cheap and gives the same store.
+/// A handle of the store. Clones are cheap and share the store.
 #[derive(Clone)]
 pub struct Db {
     inner: Arc<Inner>,
-    /// A call fails when it takes longer.
+    /// Time limit of each call.
     limit: Option<Duration>,
 }
 
@@ -36,12 +36,12 @@ struct Inner {
     writer: StoreWriter,
     availability: Arc<Availability>,
     read: ReadLink,
-    /// The name of this opening of the store among all.
+    /// Unique random name of this open store. It identifies the process in rows.
     process: String,
 }
 
 impl Db {
-    /// Opens the store, makes or updates its tables, and starts its writer.
+    /// Opens the store, creates or migrates its tables, and starts its writer.
     pub async fn open(location: &DbLocation) -> Result<Self> {
         let availability = Arc::new(Availability::default());
         let (write, read) = engines::connect(location, &availability).await?;
@@ -53,28 +53,28 @@ impl Db {
         Ok(Self { inner: Arc::new(Inner { location, writer, availability, read, process }), limit: None })
     }
 
-    /// Returns this store for callers that cannot wait: a call that takes longer than `limit` fails. A write that
-    /// failed so may still be done later.
+    /// Returns a handle for callers that cannot wait: calls that take longer than `limit` fail. A write that failed for
+    /// this reason may still be committed later.
     #[must_use]
     pub fn within(&self, limit: Duration) -> Self {
         Self { inner: self.inner.clone(), limit: Some(limit) }
     }
 
-    /// Waits until the writer broke down: nothing is written any more.
+    /// Waits until the writer has panicked. No write is possible after that.
     pub async fn until_broken(&self) {
         self.inner.writer.until_broken().await;
     }
 
-    /// Takes no more writes, writes those that wait, and releases the database. A caller that waits for a store that
-    /// does not answer gets an error. Dropping the store without this loses nothing that was answered.
+    /// Refuses new writes, commits pending ones, and releases the database. Callers waiting for an unavailable database
+    /// get an error. Dropping the store without this call does not lose acknowledged writes.
     pub async fn close(&self) {
         self.inner.availability.close();
-        // A server that vanished answers no farewell, and nothing that is still to be written was answered.
+        // An unreachable server does not answer. Pending writes are not acknowledged yet, so they may be lost.
         tokio::time::timeout(WRITE_OUT_TIMEOUT, self.inner.writer.close()).await.ok();
         tokio::time::timeout(FAREWELL_TIMEOUT, self.inner.read.close()).await.ok();
     }
 
-    /// Checks that the database answers and writes are taken.
+    /// Checks that the database answers and the writer accepts writes.
     pub async fn ping(&self) -> Result<()> {
         if !self.inner.writer.is_open() {
             return Err(StoreError::Closed);
@@ -82,8 +82,7 @@ impl Db {
         self.within(PING_TIMEOUT).one::<i64>(query("SELECT 1")).await.map(drop)
     }
 
-    /// Returns how many transactions the writer has committed: fewer than there were writes, when many came
-    /// at once.
+    /// Returns the number of transactions that the writer has committed. Concurrent writes share transactions.
     #[must_use]
     pub fn commits(&self) -> u64 {
         self.inner.writer.commits()
@@ -105,7 +104,7 @@ impl Db {
         &self.inner.location
     }
 
-    /// Runs one read of some rows, and again as long as the database fails.
+    /// Runs one short read, and retries it while the database is unavailable.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         work: impl Fn(&mut Tx<'_>) -> Result<T> + Send + Sync + 'static,
@@ -113,7 +112,8 @@ impl Db {
         self.read_patiently(false, work).await
     }
 
-    /// Likewise one that takes the longer the more is stored: other tasks of its thread go on meanwhile.
+    /// Like [`Self::read`], for a read whose duration grows with the stored data. It does not block the thread's other
+    /// tasks.
     pub(crate) async fn read_much<T: Send + 'static>(
         &self,
         work: impl Fn(&mut Tx<'_>) -> Result<T> + Send + Sync + 'static,
@@ -121,13 +121,13 @@ impl Db {
         self.read_patiently(true, work).await
     }
 
-    /// Reads all rows of a statement, as [`Self::read_much`].
+    /// Reads all rows of a statement with [`Self::read_much`].
     pub(crate) async fn all<R: FromRow + Send + 'static>(&self, statement: Statement<'_>) -> Result<Vec<R>> {
         let statement = statement.into_owned();
         self.read_much(move |tx| statement.fetch_all(tx)).await
     }
 
-    /// Reads the row of a statement, if there is one, as [`Self::read`].
+    /// Reads the row of a statement, if there is one, with [`Self::read`].
     pub(crate) async fn find<R: FromRow + Send + 'static>(
         &self,
         statement: Statement<'_>,
@@ -136,12 +136,12 @@ impl Db {
         self.read(move |tx| statement.fetch_optional(tx)).await
     }
 
-    /// Returns whether a statement finds a row, as [`Self::read`].
+    /// Returns whether a statement finds a row, with [`Self::read`].
     pub(crate) async fn finds(&self, statement: Statement<'_>) -> Result<bool> {
         Ok(self.find::<()>(statement).await?.is_some())
     }
 
-    /// Reads the row of a statement that always has one, as [`Self::read`].
+    /// Reads the row of a statement that always returns one, with [`Self::read`].
     pub(crate) async fn one<R: FromRow + Send + 'static>(&self, statement: Statement<'_>) -> Result<R> {
         let statement = statement.into_owned();
         self.read(move |tx| statement.fetch_one(tx)).await
@@ -171,7 +171,7 @@ impl Db {
         in_time(self.limit, &mut 0, patient).await
     }
 
-    /// Runs one write, and again as long as the database fails.
+    /// Runs one write, and retries it while the database is unavailable.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         name: &'static crash::Write,
@@ -180,14 +180,14 @@ impl Db {
         in_time(self.limit, &mut 0, self.inner.writer.write(name, work)).await
     }
 
-    /// Writes by one statement, as [`Self::write`], and returns how many rows it changed.
+    /// Runs one writing statement with [`Self::write`], and returns the number of changed rows.
     pub(crate) async fn execute(&self, name: &'static crash::Write, statement: Statement<'_>) -> Result<u64> {
         let statement = statement.into_owned();
         self.write(name, move |tx| statement.execute(tx)).await
     }
 
-    /// Has one write done with the next one, or soon, and before all that come later. Its result is worth waiting for
-    /// where something else takes as long.
+    /// Queues a write that is committed with the next one or after a short delay, and before all later writes. Callers
+    /// should wait for its result only while they are waiting for something else anyway.
     pub(crate) fn write_with_next<T: Send + 'static, F>(
         &self,
         name: &'static crash::Write,
@@ -201,7 +201,7 @@ impl Db {
         async { answer.await.map_err(|_| StoreError::Closed)? }
     }
 
-    /// Likewise a write without a waiting caller.
+    /// Like [`Self::write_with_next`], without a result.
     pub(crate) fn write_soon(
         &self,
         name: &'static crash::Write,

@@ -1,21 +1,21 @@
-//! Why the store did not do it.
+//! Errors of the store.
 
 /// Result of a call to the store.
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// Failures of the store, by the caller's options.
+/// Failures of the store, grouped by how the caller can react.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// It was closed, or another process has it: nothing is done any more.
+    /// The store was closed, or another process has claimed the database. All further calls fail.
     #[error("the database was closed")]
     Closed,
-    /// It is busy, full or cannot be reached: try again later.
+    /// The database is busy, full or unreachable: retry later.
     #[error("the database is not available: {0}")]
     Unavailable(String),
     /// The address, the credentials or the permissions are wrong: fix the configuration.
     #[error("the database cannot be opened: {0}")]
     Refused(String),
-    /// A newer pudu has changed the database: run that one.
+    /// A newer version of pudu has migrated the database: run that version.
     #[error("the database has schema version {found}, this pudu knows {known}: run a newer pudu")]
     Newer {
         /// The version in the database.
@@ -23,22 +23,22 @@ pub enum StoreError {
         /// The newest version that this program knows.
         known: i64,
     },
-    /// The record has changed meanwhile: read again, or stop.
+    /// The record has changed in the meantime: read it again, or stop.
     #[error("{0}")]
     Conflict(&'static str),
     /// A stored record cannot be read: restore a backup.
     #[error("the database is damaged: {0}")]
     Corrupt(String),
-    /// The database rejected a statement: a defect of pudu.
+    /// The database rejected a statement: a bug in pudu.
     #[error("the database rejected a statement: {0}")]
     Rejected(String),
 }
 
-/// The error of a change to a turn that takes none any more.
+/// The error when a change arrives for a turn that can no longer change.
 pub(crate) const SETTLED: StoreError = StoreError::Conflict("the turn is unknown or settled");
 
 impl StoreError {
-    /// Returns whether the database failed, which may work again: then a call is tried again.
+    /// Returns whether the database is unavailable, in which case the call should be retried.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Refused(_))
     }
@@ -99,7 +99,7 @@ fn by_sqlstate(code: &str, text: String) -> StoreError {
         // authorization, catalog name, schema name
         "28" | "3D" | "3F" => StoreError::Refused(text),
         "42" if code == "42501" => StoreError::Refused(text),
-        // A server that became a standby.
+        // read_only_sql_transaction: the server became a standby.
         "25" if code == "25006" => StoreError::Unavailable(text),
         "23" if code == "23505" => StoreError::Conflict("another instance wrote the same row first"),
         "XX" => StoreError::Corrupt(text),
@@ -107,7 +107,7 @@ fn by_sqlstate(code: &str, text: String) -> StoreError {
     }
 }
 
-/// Wraps the error of reading stored JSON.
+/// Wraps an error from parsing stored JSON.
 pub(crate) fn unreadable(what: &str, error: &serde_json::Error) -> StoreError {
     StoreError::Corrupt(format!("{what}: {error}"))
 }
@@ -117,7 +117,7 @@ mod tests {
     use super::{StoreError, by_sqlite, by_sqlstate};
 
     #[test]
-    fn an_error_says_what_the_caller_can_do() {
+    fn errors_are_grouped_by_how_the_caller_can_react() {
         let text = || "why".to_owned();
         let table = [
             (5, StoreError::Unavailable(text())),

@@ -1,12 +1,13 @@
-//! Imports from another program, each in one transaction with its note: an import that is killed and started again
-//! finds the finished parts and does nothing twice.
+//! Imports from another program. Each item is stored in one transaction with its note, so that a repeated import finds
+//! the finished items and imports nothing twice.
 //!
-//! Deliberately absent: the other program's formats.
+//! Deliberately absent: the formats of the other program.
 
 use crate::{
-    Db, Result, crash,
+    Db, Result, ScheduledTask, crash,
     engines::{Tx, from_row, query},
     people::identities,
+    schedules,
     sweep::CHUNK,
     threads,
     threads::log::{self, LogRows},
@@ -14,71 +15,71 @@ use crate::{
 use pudu_base::{MessageId, Seq, ThreadFolder, Update, UserId, digest};
 use std::fmt;
 
-/// The run that moved messages in, as the log names it.
+/// Run id of imported messages in the log.
 const RUN: &str = "import";
 
-/// A note that something was moved in.
+/// A note that an item was imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportNote {
-    /// The kind of thing.
+    /// The kind of item.
     pub kind: String,
     /// Its id.
     pub item: String,
     /// A digest of the item at its source.
     pub digest: String,
-    /// Position up to which a thread's log is its copy; 0 for others.
+    /// Position up to which a thread's log is a copy of the source; 0 for other items.
     pub seq: Seq,
-    /// Whether nothing is left to do.
+    /// Whether the import of the item is complete.
     pub done: bool,
 }
 
-/// A thread as it comes from another program.
+/// A thread to import from another program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedThread {
-    /// Its id, and the user in whose folder its files are.
+    /// Its id, and the user whose folder contains its files.
     pub folder: ThreadFolder,
-    /// The account by which people reach it; empty if none.
+    /// The bot through which people use it; empty if none.
     pub account: String,
     /// Its title; empty if it has none.
     pub title: String,
-    /// When it began, in milliseconds since 1970.
+    /// Time when it was created, in milliseconds since 1970.
     pub created: i64,
-    /// When it was last used.
+    /// Time of its last use.
     pub updated: i64,
-    /// Position behind which the updates go: 0, or the one of the note that is there.
+    /// The updates are appended after this position: 0, or the position of an earlier note.
     pub at: Seq,
     /// Changes of its state.
     pub updates: Vec<Update>,
-    /// The last message from which something was learnt already.
+    /// The last message that memory has already learnt from.
     pub learnt: Option<MessageId>,
     /// A digest of the thread at its source.
     pub digest: String,
 }
 
-/// A person who signs in.
+/// A sign-in account.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UserAccount {
     /// The user.
     pub user: UserId,
-    /// The address by which they sign in.
+    /// The e-mail address for signing in.
     pub email: String,
-    /// The password's hash, as DeerFlow writes it; none for those who sign in elsewhere.
+    /// The password's hash, in DeerFlow's format; `None` for users who sign in through a provider.
     pub password_hash: Option<String>,
     /// `admin` or `user`.
     pub role: String,
-    /// Whether they have to choose a password first.
+    /// Whether the user has to choose a password first.
     pub needs_setup: bool,
-    /// Counts up when all their sessions end.
+    /// Version of the user's sessions. An increment ends all sessions.
     pub token_version: i64,
-    /// The provider by which they sign in.
+    /// The provider through which the user signs in.
     pub oauth_provider: Option<String>,
-    /// Their id there.
+    /// The user's id at the provider.
     pub oauth_id: Option<String>,
-    /// Since when, in milliseconds since 1970.
+    /// Time when it was created, in milliseconds since 1970.
     pub created: i64,
 }
 
-/// The output leaves out the password's hash.
+/// Omits the password's hash.
 impl fmt::Debug for UserAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let account = (&self.user, &self.email, &self.role);
@@ -86,22 +87,22 @@ impl fmt::Debug for UserAccount {
     }
 }
 
-/// Outcome of importing a person who signs in.
+/// Outcome of importing a sign-in account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MovedAccount {
-    /// They are here now.
+    /// The account was added.
     New,
-    /// They were here as they are there.
+    /// The account already exists and is equal to the source.
     Same,
-    /// Changes at the source since the last import were applied here.
+    /// Changes at the source since the last import were applied.
     Renewed,
-    /// They are here, and not as they were moved in.
+    /// The account was changed here since its import and is kept unchanged.
     Changed,
-    /// Another account has the address, or the sign-in elsewhere.
+    /// Another account has the address or the id at the provider.
     Taken,
 }
 
-/// A person's judgement on an answer.
+/// A user's rating of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feedback {
     /// Its id.
@@ -110,40 +111,42 @@ pub struct Feedback {
     pub run: String,
     /// The thread.
     pub thread: String,
-    /// The person.
+    /// The user.
     pub user: UserId,
     /// The message, if it is about one.
     pub message: Option<String>,
     /// 1 or -1.
     pub rating: i64,
-    /// Their words.
+    /// The user's comment.
     pub comment: Option<String>,
-    /// When, in milliseconds since 1970.
+    /// Time of the rating, in milliseconds since 1970.
     pub created: i64,
 }
 
-/// A row that is moved in if there is none of its name.
+/// A row that is imported unless one with its key exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportRecord {
-    /// A person of an account who is a user.
+    /// A platform identity and its user.
     Identity(crate::Identity),
-    /// A place's conversation: its key, account and chat, the thread, and when it was last talked in.
+    /// A conversation.
     Conversation {
-        /// The place's key.
+        /// The conversation's key.
         key: String,
-        /// The account.
+        /// The bot.
         account: String,
         /// The chat.
         chat: String,
-        /// The message with which it begins, where answers to messages continue it.
+        /// The first message of a chain, whose replies continue the conversation.
         message: Option<String>,
         /// The thread.
         folder: ThreadFolder,
-        /// When it was last talked in, in milliseconds since 1970.
+        /// Time of its last use, in milliseconds since 1970.
         updated: i64,
     },
-    /// A judgement.
+    /// A rating.
     Feedback(Feedback),
+    /// A scheduled task.
+    Schedule(Box<ScheduledTask>),
 }
 
 from_row!(ImportNote { kind, item, digest, seq, done });
@@ -155,12 +158,12 @@ impl Db {
         self.all(query(sql)).await
     }
 
-    /// Notes that something was moved in, or is about to be.
+    /// Stores the note that an item was imported or is about to be.
     pub async fn note_import(&self, note: ImportNote, now: i64) -> Result<()> {
         self.write(&crash::IMPORT_NOTE, move |tx| put_note(tx, &note, now)).await
     }
 
-    /// Imports a thread with its note, and returns its position.
+    /// Imports a thread with its note, and returns the new position of its log.
     ///
     /// # Errors
     /// A conflict if the thread was changed by another writer.
@@ -171,12 +174,12 @@ impl Db {
         self.write(&crash::IMPORT_THREAD, move |tx| put_thread(tx, &thread, &rows, now)).await
     }
 
-    /// Imports a person who signs in, with the note. Changes that pudu made since an earlier import stay.
+    /// Imports a sign-in account with its note. Changes made in pudu since an earlier import are kept.
     pub async fn import_account(&self, account: UserAccount, now: i64) -> Result<MovedAccount> {
         self.write(&crash::IMPORT_RECORDS, move |tx| put_account(tx, &account, now)).await
     }
 
-    /// Imports rows; returns for each whether it is new.
+    /// Imports rows. Returns for each row whether it is new.
     pub async fn import_records(&self, records: Vec<ImportRecord>) -> Result<Vec<bool>> {
         let mut all = Vec::new();
         for chunk in records.chunks(usize::try_from(CHUNK).unwrap_or(1)) {
@@ -190,6 +193,7 @@ impl Db {
                             put_conversation(tx, [key, account, chat], message.as_deref(), folder, *updated)?
                         }
                         ImportRecord::Feedback(feedback) => put_feedback(tx, feedback)?,
+                        ImportRecord::Schedule(task) => put_schedule(tx, task)?,
                     });
                 }
                 Ok(put)
@@ -198,6 +202,17 @@ impl Db {
         }
         Ok(all)
     }
+}
+
+/// Stores a scheduled task, unless it was imported before.
+fn put_schedule(tx: &mut Tx<'_>, task: &ScheduledTask) -> Result<bool> {
+    let sql = "INSERT INTO imports (kind, item, digest, seq, done, at) VALUES ('schedule', $1, '', 0, 1, $2)
+        ON CONFLICT (kind, item) DO NOTHING";
+    let is_new = query(sql).bind(&task.id).bind(task.created).execute(tx)? > 0;
+    if is_new {
+        schedules::insert(tx, task)?;
+    }
+    Ok(is_new)
 }
 
 fn put_note(tx: &mut Tx<'_>, note: &ImportNote, now: i64) -> Result<()> {
@@ -252,7 +267,7 @@ fn put_conversation(
     Ok(new)
 }
 
-/// Says of a user's row how they sign in, and as what.
+/// Selects the credentials and the role of an account as one text, for comparison.
 const SIGN_IN: &str = "SELECT email || ' ' || COALESCE(password_hash, '') || ' ' || system_role || ' '
     || CAST(needs_setup AS TEXT) || ' ' || CAST(token_version AS TEXT) FROM users WHERE id = $1";
 
@@ -294,7 +309,7 @@ pub(crate) fn put_user(tx: &mut Tx<'_>, user: &UserAccount) -> Result<bool> {
 }
 
 fn put_feedback(tx: &mut Tx<'_>, feedback: &Feedback) -> Result<bool> {
-    // Feedback is deleted with its thread, and does not come back without it.
+    // Feedback is deleted with its thread, and is not imported without it.
     let thread = query("SELECT 1 FROM threads WHERE id = $1").bind(&feedback.thread);
     if thread.fetch_optional::<i64>(tx)?.is_none() {
         return Ok(false);

@@ -1,11 +1,11 @@
-//! JSON that is stored as text.
+//! JSON stored as text.
 
 use crate::{Result, StoreError};
 use serde::Serialize;
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
 use std::io::{self, Write};
 
-/// Writes a value. A NUL becomes U+FFFD: as an escape it would fail wherever PostgreSQL takes the JSON apart.
+/// Serializes a value. NUL becomes U+FFFD, because PostgreSQL cannot parse JSON with an escaped NUL.
 pub(crate) fn to_json(value: &impl Serialize) -> Result<String> {
     let rejected = |error: &dyn std::fmt::Display| StoreError::Rejected(error.to_string());
     let mut bytes = Vec::with_capacity(256);
@@ -32,7 +32,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_nul_is_replaced_and_all_else_is_json_as_ever() {
+    fn nul_is_replaced_and_the_rest_is_plain_json() {
         let value = json!({"a\u{0}": "b\u{0}c\n\u{1}", "d": ["\\u0000", "\"", null, 1.5, {"e": true}]});
         let text = to_json(&value).unwrap();
         let expect =

@@ -1,12 +1,12 @@
-//! SQL: inbox, outbox, conversations, messages, runs, approvals, the audit, the thread log and the index of recall, on
-//! SQLite or PostgreSQL.
+//! The SQL store: inbox, outbox, conversations, messages, runs, approvals, the audit log, the thread log and the recall
+//! index, on SQLite or PostgreSQL.
 //!
-//! One [`Db`], one SQL text, one set of migrations. All writes go through one writer that commits many
-//! at once; a write is answered once it is durable. Reads use a small pool and see committed data.
+//! Both engines share one [`Db`], the SQL text and the migrations. All writes go through one writer, which commits many
+//! at once and acknowledges a write when it is durable. Reads use a small pool and see committed data.
 //!
-//! Deliberately absent: a clock (callers pass the time, in milliseconds since 1970; only the rows of a thread's log
-//! get theirs here), policy (the messages to answer, the time of a retry), and knowledge of the JSON of others:
-//! payloads, placements, handles and views are stored unchanged.
+//! Deliberately absent: a clock (callers pass the time, in milliseconds since 1970; only the rows of a thread's log get
+//! their time here), policy (which messages to answer, when to retry), and the meaning of other crates' JSON: payloads,
+//! reply targets, handles and views are stored unchanged.
 
 mod availability;
 mod clock;
@@ -23,6 +23,7 @@ mod memory;
 mod outbox;
 mod people;
 mod runs;
+mod schedules;
 mod spending;
 mod sweep;
 mod threads;
@@ -66,6 +67,11 @@ pub use runs::{
     approvals::{Approval, ApprovalDecision},
     audit::{ABANDONED, AuditEntry, AuditEntryId, AuditLimits, AuditSize, STOPPED},
     records::{CancelAction, NewClientRun, RunOrigin, RunRow, RunTokens},
+};
+pub use schedules::{
+    ScheduleKind, ScheduledChat, ScheduledTask, ScheduledTaskStatus,
+    claim::{ScheduledClaim, ScheduledStart, ScheduledWork},
+    history::{ScheduledCause, ScheduledRun, ScheduledRunStatus},
 };
 pub use spending::{
     BudgetLimit, BudgetStanding, BudgetUnit, CallOffer, CallSpending, Cost, ModelCall, OfferCost,

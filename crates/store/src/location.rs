@@ -7,20 +7,20 @@ use url::Url;
 /// Location of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DbLocation {
-    /// In this process's memory; gone with it.
+    /// In the memory of this process, lost when it ends.
     Memory,
-    /// In this SQLite file, made if missing together with the folders above it.
+    /// In this SQLite file. The file and its parent folders are created if missing.
     Sqlite(PathBuf),
-    /// In this PostgreSQL database, which exists already; pudu's tables are in its schema `pudu`.
+    /// In this existing PostgreSQL database. pudu's tables are in its schema `pudu`.
     Postgres(PostgresUrl),
 }
 
-/// The address of a PostgreSQL database. It may carry a password, so it never shows itself whole.
+/// The address of a PostgreSQL database. It may contain a password, so it is never displayed in full.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl(Url);
 
 impl PostgresUrl {
-    /// Reads `postgres://user:password@host:port/database?options`.
+    /// Parses `postgres://user:password@host:port/database?options`.
     pub fn parse(text: &str) -> Result<Self> {
         let url = Url::parse(text).map_err(|error| StoreError::Refused(format!("the URL: {error}")))?;
         match url.scheme() {
@@ -29,13 +29,13 @@ impl PostgresUrl {
         }
     }
 
-    /// Returns the whole address, secrets included: for connecting, not for showing.
+    /// Returns the full address including secrets, for connecting and not for display.
     pub(crate) fn reveal(&self) -> &str {
         self.0.as_str()
     }
 }
 
-/// Shows who and where. The password is left out, and so are the options: a password may be one.
+/// Displays user, host and database. Omits the password, and the options, which may contain a password.
 impl fmt::Display for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("postgres://")?;

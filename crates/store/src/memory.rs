@@ -1,4 +1,4 @@
-//! Memory: conversations to learn from, merges of two users' memory, and the index of recall.
+//! Memory: conversations to learn from, merges of two users' memory, and the recall index.
 
 pub(crate) mod learning;
 pub(crate) mod merge;

@@ -1,7 +1,7 @@
-//! Turns, which are the outbox: one row per reply that people will see.
+//! Turns, which are the outbox: one row per visible reply.
 //!
-//! A turn is open until its reply is delivered or given up, and the events that it answers are done at
-//! that moment, in the same transaction. So each event has exactly one reply to wait for.
+//! A turn is open until its reply is delivered or given up. The events that it answers are marked as done in the same
+//! transaction, so each event waits for exactly one reply.
 
 pub(crate) mod choices;
 pub(crate) mod conversations;
@@ -12,6 +12,7 @@ use crate::{
     engines::{Tx, from_row, query},
     error::SETTLED,
     runs::records,
+    schedules::history,
     threads::{self, members},
 };
 use messages::Recorded;
@@ -27,43 +28,43 @@ pub struct NewTurn {
     pub conversation: String,
     /// The account that replies.
     pub account: String,
-    /// The thread, where the agent is asked, with its owner if it is new.
+    /// The thread, if the agent answers, with its owner in case the thread is new.
     pub folder: Option<ThreadFolder>,
-    /// The run, where the agent is asked.
+    /// The run, if the agent answers.
     pub run: Option<RunId>,
     /// The reply's target, JSON.
     pub reply_target: String,
-    /// The events that it answers; each waits and has no other turn.
+    /// The events that it answers. Each must be waiting and have no other turn.
     pub items: Vec<InboxItemId>,
-    /// The platform's ids of the people whose words the agent is to answer in a room: they are members of its thread.
+    /// Platform ids of the authors whose messages in a room are answered. They become members of its thread.
     pub people: Vec<String>,
-    /// The reply, JSON, where it is known already.
+    /// The reply, JSON, if it is already known.
     pub final_view: Option<String>,
-    /// When.
+    /// The current time, in milliseconds since 1970.
     pub now: i64,
 }
 
-/// Record of a reply's messages on the platform.
+/// Record of a reply's messages on a platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownReply {
     /// The channel's record of the reply, JSON.
     pub handle: String,
     /// The conversation's key.
     pub conversation: String,
-    /// The account.
+    /// The bot.
     pub account: String,
     /// The chat.
     pub chat: String,
-    /// The platform's ids of the messages that show it.
+    /// The platform's ids of its messages.
     pub messages: Vec<String>,
 }
 
 /// Result of delivering a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivered {
-    /// It is done, and so are these events.
+    /// The turn and these events are done.
     Done(Vec<InboxItemId>),
-    /// It reads otherwise by now, JSON: that is to be shown.
+    /// The reply has changed in the meantime. Contains the new reply, JSON, to be delivered instead.
     Outdated(String),
 }
 
@@ -76,9 +77,9 @@ pub struct TurnRow {
     pub conversation: String,
     /// The account that replies.
     pub account: String,
-    /// The thread, where the agent is asked.
+    /// The thread, if the agent answers.
     pub thread: Option<ThreadId>,
-    /// The run, where the agent is asked.
+    /// The run, if the agent answers.
     pub run: Option<RunId>,
     /// The reply's target, JSON.
     pub reply_target: String,
@@ -88,11 +89,11 @@ pub struct TurnRow {
     pub handle: Option<String>,
     /// The reply, JSON, once it is known.
     pub final_view: Option<String>,
-    /// How often delivering failed.
+    /// Number of failed deliveries.
     pub attempts: i64,
-    /// When delivering may be tried next.
+    /// Time of the next delivery attempt.
     pub next_at: i64,
-    /// When it was opened.
+    /// Time when it was opened.
     pub created: i64,
 }
 
@@ -112,18 +113,18 @@ from_row!(TurnRow {
 });
 
 impl Db {
-    /// Opens a turn, with the record of its run, and makes the events its own.
+    /// Opens a turn with the record of its run, and assigns the events to it.
     pub async fn open_turn(&self, turn: &NewTurn) -> Result<()> {
         let (turn, owner) = (turn.clone(), self.process().to_owned());
         self.write(&crash::OPEN_TURN, move |tx| open(tx, &turn, &owner)).await
     }
 
-    /// Adds events to a turn: these people sent them to the run while it worked. A turn whose reply is
-    /// known takes no more.
+    /// Adds events to the turn of a run that was in progress when people sent them. Fails if the turn's reply is
+    /// already known.
     pub async fn join_turn(&self, turn: &TurnId, items: &[InboxItemId], people: Vec<String>) -> Result<()> {
         let (turn, items) = (turn.clone(), items.to_vec());
         self.write(&crash::JOIN_TURN, move |tx| {
-            // The update changes nothing; its purpose is that a turn cannot conclude while it takes an event.
+            // This update changes nothing. It locks the row, so that a turn cannot conclude while it takes an event.
             let sql = "UPDATE turns SET attempts = attempts
                 WHERE id = $1 AND final_view IS NULL AND delivered IS NULL AND parked IS NULL";
             changed(query(sql).bind(&turn.0).execute(tx)?)?;
@@ -133,14 +134,14 @@ impl Db {
         .await
     }
 
-    /// Notes that people took the goal back that the run of an open turn works towards.
+    /// Records that people cleared the goal of an open turn's run.
     pub async fn drop_goal(&self, turn: &TurnId) -> Result<()> {
         let sql = "UPDATE runs SET goal_dropped = 1 WHERE id =
             (SELECT run FROM turns WHERE id = $1 AND delivered IS NULL AND parked IS NULL)";
         changed(self.execute(&crash::DROP_GOAL, query(sql).bind(turn)).await?)
     }
 
-    /// Stores the part of an open turn's reply that is on the platform, in place of the earlier record.
+    /// Stores the record of an open turn's messages on the platform, replacing the earlier record.
     pub async fn save_handle(&self, turn: &TurnId, shown: &ShownReply, now: i64) -> Result<()> {
         let recorded = Recorded {
             account: shown.account.clone(),
@@ -159,7 +160,7 @@ impl Db {
         .await
     }
 
-    /// Keeps the reply of an open turn. The first one stays; returns the one that is kept.
+    /// Stores the reply of an open turn, unless one is already stored. Returns the stored reply.
     pub async fn conclude(&self, turn: &TurnId, final_view: &str) -> Result<String> {
         let (turn, view) = (turn.clone(), final_view.to_owned());
         self.write(&crash::CONCLUDE, move |tx| {
@@ -171,8 +172,7 @@ impl Db {
         .await
     }
 
-    /// Takes events away from a turn whose reply is not known yet: they were meant for its run and came
-    /// too late. They wait again.
+    /// Removes events that came too late for the run from its turn, whose reply is not known yet. They wait again.
     pub async fn leave_turn(&self, turn: &TurnId, items: &[InboxItemId]) -> Result<()> {
         let (turn, items) = (turn.clone(), items.to_vec());
         self.write(&crash::LEAVE_TURN, move |tx| {
@@ -180,7 +180,7 @@ impl Db {
                 AND EXISTS (SELECT 1 FROM turns WHERE turns.id = $2 AND final_view IS NULL)";
             for item in &items {
                 if query(sql).bind(item.0).bind(&turn.0).execute(tx)? == 0 {
-                    return Err(StoreError::Conflict("the event is done or not of this turn"));
+                    return Err(StoreError::Conflict("the event is done or belongs to another turn"));
                 }
             }
             Ok(())
@@ -188,8 +188,8 @@ impl Db {
         .await
     }
 
-    /// The reply is where people see it: the turn and its events are done. `shown` is the reply that they see,
-    /// JSON, where it matters that it is the newest; `keep` says that something can be chosen below it.
+    /// Records that the reply was delivered: the turn and its events are done. `shown` is the delivered reply, JSON, if
+    /// it has to be checked against the newest one. `keep` keeps the reply, because it offers a choice.
     pub async fn delivered(
         &self,
         turn: &TurnId,
@@ -201,7 +201,7 @@ impl Db {
         self.write(&crash::DELIVERED, move |tx| delivered(tx, &turn, shown.as_deref(), keep, now)).await
     }
 
-    /// Delivering failed and may be tried again at `next_at`.
+    /// Records a failed delivery, to be retried at `next_at`.
     pub async fn failed(&self, turn: &TurnId, error: &str, next_at: i64) -> Result<()> {
         let sql = "UPDATE turns SET attempts = attempts + 1, error = $1, next_at = $2
             WHERE id = $3 AND delivered IS NULL AND parked IS NULL";
@@ -209,8 +209,8 @@ impl Db {
         changed(self.execute(&crash::FAILED, update).await?)
     }
 
-    /// Gives an open turn up, hopeless or too old: its events are done, the row is kept for people to
-    /// look at. Returns the events.
+    /// Gives up an open turn that cannot be delivered or is too old. Its events are done, and the row is kept for
+    /// inspection. Returns the events.
     pub async fn park(&self, turn: &TurnId, reason: &str, now: i64) -> Result<Vec<InboxItemId>> {
         let (turn, reason) = (turn.clone(), reason.to_owned());
         self.write(&crash::PARK, move |tx| {
@@ -221,6 +221,12 @@ impl Db {
             settle(tx, sql, &turn, now)
         })
         .await
+    }
+
+    /// Returns the bots and the targets, JSON, of a thread's newest replies, newest first.
+    pub async fn reply_targets(&self, thread: &ThreadId) -> Result<Vec<(String, String)>> {
+        let sql = "SELECT account, placement FROM turns WHERE thread = $1 ORDER BY created DESC, id LIMIT 50";
+        self.all(query(sql).bind(thread)).await
     }
 
     /// Returns the open turns, oldest first.
@@ -239,7 +245,7 @@ impl Db {
         .await
     }
 
-    /// Returns whether a turn's reply has yet to reach people: it is open, or was given up.
+    /// Returns whether a turn's reply is not delivered: the turn is open or was given up.
     pub async fn is_undelivered(&self, turn: &TurnId) -> Result<bool> {
         let sql = "SELECT COUNT(*) FROM turns WHERE id = $1 AND delivered IS NULL";
         Ok(self.one::<i64>(query(sql).bind(turn)).await? > 0)
@@ -252,7 +258,7 @@ impl Db {
     }
 }
 
-/// Returns the events that open turns answer.
+/// Returns the events of each open turn.
 fn claimed(tx: &mut Tx<'_>) -> Result<HashMap<String, Vec<InboxItemId>>> {
     let sql = "SELECT turn, id FROM inbox WHERE turn IS NOT NULL AND done IS NULL ORDER BY id";
     let rows: Vec<(String, InboxItemId)> = query(sql).fetch_all(tx)?;
@@ -263,7 +269,8 @@ fn claimed(tx: &mut Tx<'_>) -> Result<HashMap<String, Vec<InboxItemId>>> {
     Ok(items)
 }
 
-fn open(tx: &mut Tx<'_>, turn: &NewTurn, owner: &str) -> Result<()> {
+/// Opens a turn with the record of its run, and assigns its events to it.
+pub(crate) fn open(tx: &mut Tx<'_>, turn: &NewTurn, owner: &str) -> Result<()> {
     let sql = "INSERT INTO turns
         (id, conversation, account, thread, run, placement, final_view, next_at, created)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) ON CONFLICT (id) DO NOTHING";
@@ -272,7 +279,7 @@ fn open(tx: &mut Tx<'_>, turn: &NewTurn, owner: &str) -> Result<()> {
     let insert = insert.bind(turn.run.as_ref().map(RunId::as_str));
     let insert = insert.bind(&turn.reply_target).bind(turn.final_view.as_deref()).bind(turn.now);
     if insert.execute(tx)? == 0 {
-        return Err(StoreError::Conflict("there is a turn with this id already"));
+        return Err(StoreError::Conflict("a turn with this id already exists"));
     }
     let sql = "UPDATE conversations SET updated = $1 WHERE key = $2";
     query(sql).bind(turn.now).bind(&turn.conversation).execute(tx)?;
@@ -280,8 +287,8 @@ fn open(tx: &mut Tx<'_>, turn: &NewTurn, owner: &str) -> Result<()> {
         let sql = "SELECT 1 FROM conversations WHERE key = $1 AND thread <> $2";
         let moved = query(sql).bind(&turn.conversation).bind(folder.thread.as_str());
         if moved.finds(tx)? {
-            // The thread was deleted meanwhile.
-            return Err(StoreError::Conflict("the conversation talks to another thread"));
+            // The thread was deleted in the meantime.
+            return Err(StoreError::Conflict("the conversation is bound to another thread"));
         }
         threads::belongs(tx, folder, &turn.account, turn.now)?;
         if let Some(run) = &turn.run {
@@ -289,7 +296,12 @@ fn open(tx: &mut Tx<'_>, turn: &NewTurn, owner: &str) -> Result<()> {
         }
     }
     members::join(tx, &turn.id, &turn.people)?;
-    claim(tx, &turn.id, &turn.items)
+    claim(tx, &turn.id, &turn.items)?;
+    let run = turn.run.as_ref().zip(turn.folder.as_ref()).map(|(run, folder)| (run, &folder.thread));
+    match turn.items.is_empty() {
+        true => Ok(()),
+        false => history::opened(tx, &turn.id, run, turn.now),
+    }
 }
 
 fn claim(tx: &mut Tx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Result<()> {
@@ -302,8 +314,8 @@ fn claim(tx: &mut Tx<'_>, turn: &TurnId, items: &[InboxItemId]) -> Result<()> {
     Ok(())
 }
 
-/// The words are in the thread's log and on the platform; a third copy would only cost room. They are kept where
-/// people may choose below the reply: the choice is recorded there.
+/// Marks a turn as delivered. Deletes the reply, because its text is in the thread's log and on the platform, unless it
+/// offers a choice that will be recorded in it.
 fn delivered(tx: &mut Tx<'_>, turn: &TurnId, shown: Option<&str>, keep: bool, now: i64) -> Result<Delivered> {
     if let Some(shown) = shown {
         let sql = "SELECT final_view FROM turns WHERE id = $1 AND delivered IS NULL";

@@ -1,4 +1,4 @@
-//! People: those who sign in with their tokens, those of bots with the users that they are, and all rows of one person.
+//! People: sign-in accounts and their tokens, platform identities and their users, and all rows of one person.
 
 pub(crate) mod accounts;
 pub(crate) mod api_tokens;

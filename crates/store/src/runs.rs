@@ -1,4 +1,4 @@
-//! The agent's runs: their outcomes and their costs.
+//! The agent's runs, with their outcomes and costs.
 
 pub(crate) mod approvals;
 pub(crate) mod audit;
@@ -9,15 +9,16 @@ use crate::{
     Db, Result, StoreError, crash,
     engines::{Tx, query},
     json::to_json,
+    schedules::history,
     spending::total,
     threads,
 };
 use pudu_base::{Outcome, RunId, ThreadId, Usage};
 
-/// How a run ended, and its facts for lists.
+/// The end of a run, and its summary for lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnding {
-    /// How.
+    /// The outcome.
     pub outcome: Outcome,
     /// The limit that ended it; empty if none did.
     pub stop_reason: String,
@@ -25,7 +26,7 @@ pub struct RunEnding {
     pub first_words: String,
     /// The beginning of the answer.
     pub last_words: String,
-    /// How many messages it added to the thread.
+    /// Number of messages that it added to the thread.
     pub messages: i64,
 }
 
@@ -36,18 +37,18 @@ impl From<&Outcome> for RunEnding {
     }
 }
 
-/// Titles of a run's thread.
+/// Titles of the thread of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunTitles {
-    /// The one that the run has found.
+    /// The title at the start of the run.
     pub found: Option<String>,
-    /// The one that it has left, or the thread's as long as it works.
+    /// The title at the end of the run; while the run is in progress, the thread's current title.
     pub left: Option<String>,
 }
 
 impl Db {
-    /// Records that a run begins, and the title of its thread if that is known from it and it has none. Repeated for a
-    /// run that continues after a restart, it changes nothing. The row is committed with the next write, or soon.
+    /// Records that a run begins, and sets the title of its thread if one is given and the thread has none. Does not
+    /// change a run that continues after a restart. Committed with the next write or after a short delay.
     pub fn run_started(
         &self,
         id: &RunId,
@@ -61,7 +62,7 @@ impl Db {
         self.write_with_next(&crash::RUN_STARTED, move |tx| started(tx, &texts, title.as_deref(), now))
     }
 
-    /// Records how a run ended, with its spending until then. The first end of a run stays.
+    /// Records how a run ended, with its spending until then. Later ends of the same run are ignored.
     pub async fn run_ended(&self, id: &RunId, ending: impl Into<RunEnding>, now: i64) -> Result<()> {
         let RunEnding { outcome, stop_reason, first_words, last_words, messages } = ending.into();
         let [input, output] = ["input", "output"].map(total);
@@ -73,10 +74,16 @@ impl Db {
                 title_left = (SELECT title FROM threads WHERE threads.id = runs.thread)
                 WHERE id = $3 AND ended IS NULL"
         );
-        let outcome = to_json(&outcome)?;
-        let update = query(sql).bind(now).bind(&outcome).bind(id);
-        let update = update.bind_all([&stop_reason, &first_words, &last_words]).bind(messages);
-        self.execute(&crash::RUN_ENDED, update).await.map(drop)
+        let (stored, id) = (to_json(&outcome)?, id.clone());
+        self.write(&crash::RUN_ENDED, move |tx| {
+            let update = query(sql.clone()).bind(now).bind(&stored).bind(&id);
+            let update = update.bind_all([&stop_reason, &first_words, &last_words]).bind(messages);
+            match update.execute(tx)? {
+                0 => Ok(()),
+                _ => history::ended(tx, &id, &outcome, now),
+            }
+        })
+        .await
     }
 
     /// Returns how a run ended, if it has.
@@ -87,7 +94,7 @@ impl Db {
         outcome.map(read).transpose()
     }
 
-    /// Returns the titles of a run's thread. A run that was never noted found the one that the thread has.
+    /// Returns the titles of the thread of a run. Falls back to the thread's current title for an unrecorded run.
     pub async fn run_titles(&self, thread: &ThreadId, run: &RunId) -> Result<RunTitles> {
         let sql = "SELECT COALESCE(runs.title_found, runs.title_left, threads.title),
             COALESCE(runs.title_left, threads.title)
@@ -98,7 +105,7 @@ impl Db {
         Ok(RunTitles { found: title(found), left: title(left) })
     }
 
-    /// Returns the cost of a thread's runs so far, and the number of runs.
+    /// Returns the usage of a thread's runs so far, and the number of runs that have begun.
     pub async fn usage(&self, thread: &ThreadId) -> Result<(Usage, i64)> {
         let [input, output] = ["input", "output"].map(total);
         let sql = format!("SELECT {input}, {output}, COUNT(begun) FROM runs WHERE thread = $1");
@@ -109,7 +116,7 @@ impl Db {
 }
 
 fn started(tx: &mut Tx<'_>, texts: &[String; 4], title: Option<&str>, now: i64) -> Result<()> {
-    // Only the run of an embedding program has no record yet.
+    // Only runs of embedding programs have no record at this point.
     let sql = "INSERT INTO runs (id, thread, model, owner, started, begun, origin, title_found)
         VALUES ($1, $2, $3, $4, $5, $5, 'embedded', (SELECT title FROM threads WHERE id = $2))
         ON CONFLICT (id) DO UPDATE SET model = excluded.model, begun = excluded.begun, title_found = excluded.title_found

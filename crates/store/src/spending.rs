@@ -1,8 +1,8 @@
-//! Spending of runs on models, in tokens and money, one row a call.
+//! Spending of runs on models, in tokens and money. There is one row per call.
 //!
-//! A call is settled once: a row with its id is not written again, and budgets are counted only with the first write.
-//! The caller does not wait for that. It is committed with the next write, at the latest the end of the run, and so
-//! before that end is reported.
+//! A call is settled once: its row is never written again, and only the first write is added to budgets. The caller
+//! does not wait for the write. It is committed with the next write, at the latest with the one that ends the run, and
+//! so before the end of the run is reported.
 
 mod call;
 mod limits;
@@ -21,35 +21,35 @@ use crate::{
 };
 use pudu_base::{RunId, ThreadId, Usage, UserId};
 
-/// Maximum number of returned sums of all spending.
+/// Maximum number of sums returned by [`Db::spending_since`].
 const MAX_SHARES: i64 = 10_000;
 
-/// The end of a call, or of one try.
+/// The end of a call or of one try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
     /// The call.
     pub call: ModelCall,
     /// Its spending, if any.
     pub spent: Option<CallSpending>,
-    /// The id of the reservation that ends with it.
+    /// The id of the reservation to end.
     pub reservation: Option<String>,
 }
 
-/// Which spending is asked for.
+/// Selects spending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpendingFilter {
-    /// That of a run.
+    /// The spending of a run.
     Run(RunId),
-    /// That of a thread.
+    /// The spending of a thread.
     Thread(ThreadId),
-    /// That of a user on the day of this time, in milliseconds, and since.
+    /// The spending of a user from the day of this time on, in milliseconds since 1970.
     UserSince(UserId, i64),
 }
 
-/// A sum over calls.
+/// Sum over calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpendingSum {
-    /// The caller's word.
+    /// The caller's name.
     pub caller: String,
     /// The model's name.
     pub model: String,
@@ -59,35 +59,35 @@ pub struct SpendingSum {
     pub calls: i64,
     /// Number of calls whose usage is estimated.
     pub unreported: i64,
-    /// The cost; none where the model had no price.
+    /// The cost; `None` if the model had no price.
     pub cost: Option<Cost>,
 }
 
-/// A sum over calls for one user in one place.
+/// Sum over calls for one user, bot and room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpendingShare {
     /// The user.
     pub user: String,
-    /// The account; empty on the page and in the terminal.
+    /// The bot; empty for the page and the terminal.
     pub account: String,
-    /// The room; empty where it was none.
+    /// The room; empty outside rooms.
     pub room: String,
-    /// The sum of one caller and model.
+    /// The sum for one caller and model.
     pub sum: SpendingSum,
 }
 
 impl Db {
-    /// Records the spending of a call and ends its reservation. That is committed with the next write, or soon.
+    /// Records the spending of a call and ends its reservation. Committed with the next write or after a short delay.
     pub fn settle(&self, settlement: Settlement) {
         self.write_soon(&crash::SETTLE, move |tx| settle(tx, &settlement));
     }
 
-    /// Ends a reservation of a call that was not made, after all writes requested before.
+    /// Ends the reservation of a call that was not made, after all writes requested earlier.
     pub async fn release(&self, reservation: String) -> Result<()> {
         self.write(&crash::SETTLE, move |tx| reserve::release(tx, &reservation)).await
     }
 
-    /// Returns sums by caller, model and currency, the dearest in tokens first.
+    /// Returns sums by caller, model and currency, the largest in tokens first.
     pub async fn spending(&self, filter: &SpendingFilter) -> Result<Vec<SpendingSum>> {
         const GROUPS: &str = "GROUP BY caller, model, COALESCE(currency, '') ORDER BY 6 DESC, 1, 2";
         let clause = match filter {
@@ -95,7 +95,7 @@ impl Db {
             SpendingFilter::Thread(_) => "thread = $1",
             SpendingFilter::UserSince(..) => "user_id = $1 AND day >= $2",
         };
-        // The text is one of ours, not user input.
+        // The text is from our code, not from users.
         let rows = query(format!("SELECT {} {clause} {GROUPS}", sum_columns()));
         let rows = match filter {
             SpendingFilter::Run(run) => rows.bind(run.as_str()),
@@ -105,7 +105,7 @@ impl Db {
         self.all(rows).await
     }
 
-    /// Returns who spent how much on the day of this time, in milliseconds, and since.
+    /// Returns the spending of all users from the day of this time on, in milliseconds since 1970.
     pub async fn spending_since(&self, since: i64) -> Result<Vec<SpendingShare>> {
         const GROUPS: &str =
             "day >= $1 GROUP BY user_id, account, room, caller, model, COALESCE(currency, '')
@@ -115,7 +115,7 @@ impl Db {
     }
 }
 
-/// Returns the columns of a sum and their table.
+/// Returns the SQL for the columns of a sum and their table.
 fn sum_columns() -> String {
     const AMOUNTS: [&str; 8] =
         ["calls", "unreported", "input", "output", "cached", "cache_writes", "reasoning", "cost"];

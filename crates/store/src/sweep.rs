@@ -1,26 +1,25 @@
-//! Deletes outdated rows, a few at a time, so that no caller waits long.
+//! Deletes expired rows in small transactions, so that no caller waits long.
 
 use crate::{Db, Result, clock, crash, engines::query, spending};
 
 const HOUR: i64 = 60 * 60 * 1000;
 const DAY: i64 = 24 * HOUR;
 
-/// How long a done event is recognised, in milliseconds. Platforms deliver again for hours: never less
-/// than twelve.
+/// How long a done event is recognised, in milliseconds. At least 12 hours, because platforms redeliver for hours.
 pub const KEEP_DONE: i64 = DAY;
 /// How long a delivered turn is kept, in milliseconds.
 pub const KEEP_TURNS: i64 = 7 * DAY;
-/// How long a turn that was given up is kept for people to look at, in milliseconds.
+/// How long a turn that was given up is kept for inspection, in milliseconds.
 pub const KEEP_PARKED: i64 = 30 * DAY;
-/// How long it is known which conversation a message belongs to, in milliseconds.
+/// How long the conversation of a message is known, in milliseconds.
 pub const KEEP_MESSAGES: i64 = 30 * DAY;
 
-/// How long the spending of runs is kept, in milliseconds: a year and a bit.
+/// How long the spending of runs is kept, in milliseconds: a little more than a year.
 const KEEP_SPENDING: i64 = 400 * DAY;
 
 const _: () = assert!(KEEP_DONE >= 12 * HOUR);
 
-/// Rows that go in one transaction.
+/// Maximum number of rows deleted in one transaction.
 pub(crate) const CHUNK: i64 = 500;
 
 const DONE: &str = "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE done < $1 LIMIT $2)";
@@ -29,7 +28,7 @@ const PARKED: &str = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE 
 const MESSAGES: &str = "DELETE FROM messages WHERE (account, chat, message) IN
     (SELECT account, chat, message FROM messages WHERE at < $1 LIMIT $2)";
 
-/// Counts of the rows that a sweep deleted.
+/// Numbers of rows that a sweep deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Done events.
@@ -41,7 +40,8 @@ pub struct Swept {
 }
 
 impl Db {
-    /// Deletes rows older than their time. The operator sets how long threads and the audit stay.
+    /// Deletes rows beyond their retention time. That of threads and the audit is set by the operator and applied
+    /// elsewhere.
     pub async fn sweep(&self, now: i64) -> Result<Swept> {
         let items = self.drop_older(DONE, now - KEEP_DONE).await?;
         let delivered = self.drop_older(DELIVERED, now - KEEP_TURNS).await?;

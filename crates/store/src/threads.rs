@@ -1,7 +1,8 @@
-//! The threads: their owners, their last use, their size; and their end.
+//! Threads: their owners, last use, size and deletion.
 //!
-//! A thread's row is written with its log, in the same transaction, so its position and its bytes are exact. The bytes
-//! of its files are the last measurement, which names the use of the thread for which it holds.
+//! A thread's row is written in the same transaction as its log, so its position and its log size are exact. The size
+//! of its files comes from the last measurement, stored with the thread's `updated` at that time, so that a later use
+//! is noticed.
 
 pub(crate) mod adoption;
 pub(crate) mod client;
@@ -18,24 +19,24 @@ use crate::{
 use pudu_base::{Seq, ThreadFolder, ThreadId, UserId};
 use std::ops::Range;
 
-/// A thread, from outside.
+/// Metadata of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadRow {
     /// Its id.
     pub id: ThreadId,
-    /// The account that it belongs to; empty if none is recorded.
+    /// The bot through which it is used, or `api` or `local`; empty if none is recorded.
     pub account: String,
-    /// The user in whose folder its files are.
+    /// The user whose folder contains its files.
     pub user: UserId,
     /// Its title; empty until it has one.
     pub title: String,
-    /// When it began, in milliseconds since 1970.
+    /// Time when it was created, in milliseconds since 1970.
     pub created: i64,
-    /// When it was last used.
+    /// Time of its last use.
     pub updated: i64,
     /// The size of its log, in bytes.
     pub log_bytes: i64,
-    /// The size of its files, in bytes, as they were measured last.
+    /// The size of its files at the last measurement, in bytes.
     pub file_bytes: i64,
 }
 
@@ -50,12 +51,12 @@ pub struct FileSize {
     pub bytes: i64,
 }
 
-/// Result of the order to delete a thread.
+/// Result of deleting a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion {
-    /// Its rows are gone; its files are to be removed.
+    /// Its rows are deleted; its files still have to be removed.
     Done,
-    /// A turn of the thread is open, or it was used too lately. Nothing was deleted.
+    /// The thread has an open turn or a client's run, or was used too recently. Nothing was deleted.
     InUse,
     /// There is no such thread.
     Unknown,
@@ -65,20 +66,20 @@ from_row!(ThreadFolder { owner: "user_id", thread: "id" });
 from_row!(ThreadRow { id, account, user: "user_id", title, created, updated, log_bytes, file_bytes });
 
 impl Db {
-    /// Records that a thread is used outside of its log, by an added file.
+    /// Records a use of a thread outside its log, such as an added file.
     pub async fn thread_used(&self, folder: &ThreadFolder, account: &str, now: i64) -> Result<()> {
         let (folder, account) = (folder.clone(), account.to_owned());
         self.write(&crash::THREAD_USED, move |tx| used(tx, &folder, &account, now)).await
     }
 
-    /// Returns the accounts that have threads, audit rows or approvals.
+    /// Returns the accounts that have threads, audit rows or approvals: bots, `api`, `local` and the empty name.
     pub async fn accounts(&self) -> Result<Vec<String>> {
         let sql = "SELECT account FROM threads UNION SELECT account FROM audit
             UNION SELECT account FROM approvals ORDER BY 1";
         self.all(query(sql)).await
     }
 
-    /// Returns an account's threads, those first that were used last.
+    /// Returns the threads of a bot, of `api` or of `local`, most recently used first.
     pub async fn threads(&self, account: &str) -> Result<Vec<ThreadRow>> {
         let sql =
         "SELECT id, account, user_id, title, created, updated, log_bytes, file_bytes FROM threads WHERE account = $1
@@ -86,30 +87,30 @@ impl Db {
         self.all(query(sql).bind(account)).await
     }
 
-    /// Returns up to `limit` threads of one account, or of all, the last used first.
+    /// Returns up to `limit` threads of one bot or of all, most recently used first.
     pub async fn newest_threads(&self, account: Option<&str>, limit: i64) -> Result<Vec<ThreadRow>> {
         let sql = "SELECT id, account, user_id, title, created, updated, log_bytes, file_bytes FROM threads
             WHERE account = COALESCE($1, account) ORDER BY updated DESC, id DESC LIMIT $2";
         self.all(query(sql).bind(account).bind(limit)).await
     }
 
-    /// Returns the title of a thread; none until it has one.
+    /// Returns the title of a thread, if it has one.
     pub async fn title(&self, thread: &ThreadId) -> Result<Option<String>> {
         self.find(query("SELECT title FROM threads WHERE id = $1 AND title <> ''").bind(thread)).await
     }
 
-    /// Gives a thread another title, unless it has got a different one than `before` meanwhile.
+    /// Replaces a thread's title, unless it is no longer `before`.
     pub async fn replace_title(&self, thread: &ThreadId, before: &str, title: &str) -> Result<()> {
         self.execute(&crash::TITLED, entitle(thread.as_str(), before, title)).await.map(drop)
     }
 
-    /// Returns the user in whose folder the files of a thread are, once that is known.
+    /// Returns the user whose folder contains the files of a thread, once known.
     pub async fn owner(&self, thread: &ThreadId) -> Result<Option<UserId>> {
         let sql = "SELECT user_id FROM threads WHERE id = $1";
         self.find(query(sql).bind(thread)).await
     }
 
-    /// Returns threads that were used since their files were measured, `limit` at most, and when they were.
+    /// Returns up to `limit` threads that were used since their files were measured, each with its last use.
     pub async fn unmeasured(&self, limit: i64) -> Result<Vec<(ThreadFolder, i64)>> {
         let sql = "SELECT user_id, id, updated FROM threads WHERE measured <> updated LIMIT $1";
         let rows = self.all(query(sql).bind(limit)).await?;
@@ -117,7 +118,7 @@ impl Db {
         Ok(rows.into_iter().map(with_folder).collect())
     }
 
-    /// Keeps how large the files of threads are.
+    /// Stores the sizes of the files of threads.
     pub async fn measured(&self, sizes: Vec<FileSize>) -> Result<()> {
         self.write(&crash::MEASURED, move |tx| {
             let sql = "UPDATE threads SET file_bytes = $1, measured = $2 WHERE id = $3";
@@ -129,10 +130,10 @@ impl Db {
         .await
     }
 
-    /// Deletes a thread with its log, its runs, its approvals and its settled turns, unless it is in use or was used
-    /// after `unused_since`. Its files are to be removed next: [`Db::files_to_remove`] names it until
-    /// [`Db::files_removed`]. A conversation bound to the thread starts again; one with people's choices keeps
-    /// them, and is bound to the thread `next`.
+    /// Deletes a thread with its log, runs, approvals and settled turns, unless it is in use or was used after
+    /// `unused_since`. The caller removes its files next: [`Db::files_to_remove`] lists the thread until
+    /// [`Db::files_removed`]. A conversation bound to the thread is deleted, or bound to the thread `next` if it has
+    /// people's choices.
     pub async fn delete_thread(
         &self,
         thread: &ThreadId,
@@ -143,7 +144,7 @@ impl Db {
         self.write(&crash::DELETE_THREAD, move |tx| delete(tx, thread.as_str(), since, next.as_str())).await
     }
 
-    /// Returns whether a thread was not used since `unused_since` and has no open turn and no client's run.
+    /// Returns whether a thread has not been used since `unused_since` and has no open turn and no client's run.
     pub async fn is_unused(&self, thread: &ThreadId, unused_since: i64) -> Result<bool> {
         let (thread, since) = (thread.clone(), unused_since);
         self.read(move |tx| is_unused(tx, &thread, since)).await
@@ -155,14 +156,14 @@ impl Db {
         self.all(query(sql)).await
     }
 
-    /// Notes that the files of a deleted thread are gone.
+    /// Records that the files of a deleted thread were removed.
     pub async fn files_removed(&self, thread: &ThreadId) -> Result<()> {
         let delete = query("DELETE FROM deleted_threads WHERE id = $1").bind(thread);
         self.execute(&crash::FILES_REMOVED, delete).await.map(drop)
     }
 }
 
-/// Moves a thread's position from the beginning of a range to its end. Returns whether it was at the beginning.
+/// Advances a thread's position from the start of a range to its end. Returns false if it was not at the start.
 pub(crate) fn move_on(
     tx: &mut Tx<'_>,
     thread: &ThreadId,
@@ -187,9 +188,9 @@ pub(crate) fn move_on(
     Ok(moved.execute(tx)? > 0)
 }
 
-/// Records a thread's owner, unless one is recorded.
+/// Records a thread's owner and bot, unless they are recorded.
 pub(crate) fn belongs(tx: &mut Tx<'_>, folder: &ThreadFolder, account: &str, now: i64) -> Result<()> {
-    // Where its files are does not change: some may be there.
+    // The owner does not change, because the owner's folder may already contain files.
     let sql =
         "INSERT INTO threads (id, account, user_id, seq, created, updated, log_bytes, file_bytes, measured)
             VALUES ($1, $2, $4, 0, $3, $3, 0, 0, 0)
@@ -199,7 +200,7 @@ pub(crate) fn belongs(tx: &mut Tx<'_>, folder: &ThreadFolder, account: &str, now
     Ok(())
 }
 
-/// Likewise, and that it is used now.
+/// Like [`belongs`], and records the current use.
 pub(crate) fn used(tx: &mut Tx<'_>, folder: &ThreadFolder, account: &str, now: i64) -> Result<()> {
     belongs(tx, folder, account, now)?;
     let sql = "UPDATE threads SET updated = $1 WHERE id = $2 AND updated < $1";
@@ -207,7 +208,7 @@ pub(crate) fn used(tx: &mut Tx<'_>, folder: &ThreadFolder, account: &str, now: i
     Ok(())
 }
 
-/// Returns the statement that gives a thread a title in place of another one; that of a thread without one is empty.
+/// Returns the statement that replaces a thread's title `before`, which is empty for a thread without a title.
 pub(crate) fn entitle<'q>(thread: &'q str, before: &'q str, title: &'q str) -> Statement<'q> {
     let sql = "UPDATE threads SET title = $1 WHERE id = $2 AND title = $3";
     query(sql).bind(title).bind(thread).bind(before)
@@ -221,13 +222,13 @@ macro_rules! unused {
             " FROM threads WHERE id = $1 AND updated <= $2 AND NOT EXISTS (SELECT 1 FROM turns
                 WHERE turns.thread = threads.id AND delivered IS NULL AND parked IS NULL)
             AND NOT EXISTS (SELECT 1 FROM runs
-                WHERE runs.thread = threads.id AND ended IS NULL AND runs.origin = 'api')"
+                WHERE runs.thread = threads.id AND ended IS NULL AND runs.origin IN ('api', 'schedule'))"
             $(, $end)?
         )
     };
 }
 
-/// Returns whether a thread was not used after a time, and nothing works on it or waits to.
+/// Returns whether a thread was not used after a time, and has no open turn and no client's run.
 pub(crate) fn is_unused(tx: &mut Tx<'_>, thread: &ThreadId, since: i64) -> Result<bool> {
     query(unused!("SELECT 1")).bind(thread.as_str()).bind(since).finds(tx)
 }

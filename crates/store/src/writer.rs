@@ -1,10 +1,10 @@
-//! The one writer, with group commit.
+//! The only writer, with group commit.
 //!
-//! Callers put a job into a bounded queue and wait. One task takes the gathered jobs, runs them in one transaction and
-//! commits once, so that many callers share one fsync; no caller waits for a timer. A write without a waiting caller
-//! goes before the next batch, into the same transaction, and after a moment alone. For a file the task is a thread of
-//! its own, which does SQLite's work itself: a batch costs one hand-over, not one for each statement. Only in a
-//! simulation it is a task like any other.
+//! Callers put a job into a bounded queue and wait. One task takes all queued jobs, runs them in one transaction and
+//! commits once, so that many callers share one fsync. No caller waits for a timer. A write without a waiting caller is
+//! added to the transaction of the next batch, before its jobs, or runs alone after a short delay. For a SQLite file
+//! the task has its own thread and runs the statements itself, so that a batch costs one hand-over instead of one per
+//! statement. In a simulation the task runs in the caller's runtime.
 
 mod batch;
 mod job;
@@ -26,13 +26,14 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::dispatcher;
 
-/// How many jobs may wait; the next caller waits for a place.
+/// Maximum number of queued jobs. Further callers wait for space.
 const MAX_QUEUED_JOBS: usize = 1024;
 
-/// How long a write without a waiting caller is delayed for a write with one.
+/// How long a write without a waiting caller waits for the next batch.
 const SOON: Duration = Duration::from_millis(20);
 
-/// Writes without a waiting caller. They are few: each belongs to work whose next step waits for the store.
+/// Writes without a waiting caller. Their number is small, because each belongs to work whose next step waits for the
+/// store.
 #[derive(Default)]
 struct SoonJobs {
     jobs: Mutex<SoonQueue>,
@@ -42,7 +43,7 @@ struct SoonJobs {
 #[derive(Default)]
 struct SoonQueue {
     jobs: Vec<Box<dyn WriteJob>>,
-    /// Whether no task takes the jobs any more.
+    /// Whether the writer's task has ended.
     is_closed: bool,
 }
 
@@ -66,13 +67,13 @@ impl SoonJobs {
         std::mem::take(&mut self.lock().jobs)
     }
 
-    /// Takes no more jobs, and answers those that no task takes.
+    /// Refuses further jobs, and fails the queued ones.
     fn close(&self) {
         self.lock().is_closed = true;
         self.take().into_iter().for_each(|job| job.answer(Some(StoreError::Closed)));
     }
 
-    /// Returns when some have waited long enough.
+    /// Returns when jobs have waited for [`SOON`].
     async fn due(&self) {
         self.filled.notified().await;
         tokio::time::sleep(SOON).await;
@@ -82,25 +83,25 @@ impl SoonJobs {
 /// Where the writer's task runs.
 #[derive(Clone, Copy)]
 pub(crate) enum WriterPlace {
-    /// In a thread of its own: its statements block.
+    /// In its own thread, because its statements block.
     Thread,
     /// In the caller's runtime.
     Runtime,
 }
 
-/// The way to the writer's task.
+/// A handle of the writer's task.
 pub(crate) struct StoreWriter {
     jobs: mpsc::Sender<Box<dyn WriteJob>>,
     soon: Arc<SoonJobs>,
     state: Arc<WriterState>,
     stop: CancellationToken,
-    /// Cancelled when the task ended by a panic.
+    /// Cancelled when the task has panicked.
     ended: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl StoreWriter {
-    /// Starts the task. It ends when it is closed or when no handle to it is left.
+    /// Starts the task. It ends when it is closed or when its handle is dropped.
     pub(crate) fn start(
         link: WriteLink,
         place: WriterPlace,
@@ -122,7 +123,7 @@ impl StoreWriter {
         Ok(Self { jobs, soon, state, stop, ended, tasks })
     }
 
-    /// Runs one write and answers once it is durable. A caller that goes away does not cancel it.
+    /// Runs one write and returns when it is durable. Dropping the future does not cancel the write.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         name: &'static crash::Write,
@@ -134,7 +135,7 @@ impl StoreWriter {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Has a write done with the next one, or soon. A store that is closed does it no more.
+    /// Queues a write for the next batch or after a short delay. It fails if the store is closed.
     pub(crate) fn write_soon<T: Send + 'static>(
         &self,
         name: &'static crash::Write,
@@ -144,7 +145,7 @@ impl StoreWriter {
         self.soon.push(Box::new(WriteCall { name, work, value: None, reply }));
     }
 
-    /// Returns how many transactions were committed.
+    /// Returns the number of committed transactions.
     pub(crate) fn commits(&self) -> u64 {
         self.state.commits.load(Ordering::Relaxed)
     }
@@ -154,29 +155,29 @@ impl StoreWriter {
         self.state.owner.get().is_some()
     }
 
-    /// From now on nothing is written once another process than this has claimed the database.
+    /// Records the owner of the claim. From now on, writes fail once another process has claimed the database.
     pub(crate) fn claimed_as(&self, owner: String) {
         self.state.owner.set(owner).ok();
     }
 
-    /// Returns whether writes are still taken.
+    /// Returns whether writes are still accepted.
     pub(crate) fn is_open(&self) -> bool {
         !self.jobs.is_closed()
     }
 
-    /// Waits until the task ended without [`Self::close`]: nothing is written any more.
+    /// Waits until the task has panicked. No write is possible after that.
     pub(crate) async fn until_broken(&self) {
         self.ended.cancelled().await;
     }
 
-    /// Takes no more jobs, writes those that wait, and returns when that is done.
+    /// Refuses further jobs, commits the queued ones, and returns when the task has ended.
     pub(crate) async fn close(&self) {
         self.stop.cancel();
         self.tasks.wait().await;
     }
 }
 
-/// Ends the task for those who wait for it, also when that is by a panic: they would wait for ever.
+/// Notifies waiting callers of the task's end, even after a panic, so that they do not wait forever.
 struct WriterEnd {
     availability: Arc<Availability>,
     soon: Arc<SoonJobs>,
@@ -219,8 +220,8 @@ async fn run(
     }
 }
 
-/// Runs the task in a thread of its own, which logs to where the caller logs. The runtime is made there: it may not be
-/// dropped in a task.
+/// Runs the task in its own thread, with the caller's log subscriber. The runtime is created there, because it must not
+/// be dropped inside a task.
 fn spawn_thread(task: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
     let work = move || match tokio::runtime::Builder::new_current_thread().enable_time().build() {
         Ok(runtime) => runtime.block_on(task),

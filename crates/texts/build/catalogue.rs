@@ -1,6 +1,6 @@
 //! Parses and compares catalogues in Fluent's syntax.
 //!
-//! A catalogue uses messages, arguments, string literals and plurals of a count; any other construct of the syntax is
+//! A catalogue consists of messages with arguments, string literals and plurals. Any other construct of the syntax is
 //! refused.
 
 use fluent_syntax::{
@@ -25,7 +25,7 @@ pub(crate) enum TextPiece {
     #[cfg_attr(test, expect(dead_code, reason = "only the build needs the words"))]
     Words(String),
     Argument(String),
-    /// A count, the pieces for numbers with their own text, and those for all other numbers.
+    /// A count, with texts for exact numbers and one for all other numbers.
     Plural {
         count: String,
         exact: Vec<(usize, CatalogueText)>,
@@ -33,11 +33,11 @@ pub(crate) enum TextPiece {
     },
 }
 
-/// Arguments of a text by name, and whether each is a count.
+/// Arguments of a text, by name, and whether each is a count.
 pub(crate) type Arguments = BTreeMap<String, bool>;
 
 impl Catalogue {
-    /// Reads a catalogue.
+    /// Parses a catalogue.
     ///
     /// # Errors
     /// When the syntax is invalid or unsupported, or a text is defined twice.
@@ -59,10 +59,10 @@ impl Catalogue {
             };
             let name = message.id.name;
             let pattern = message.value.as_ref().filter(|_| message.attributes.is_empty());
-            let pattern = pattern.ok_or_else(|| format!("{path}: `{name}` is no plain text"))?;
+            let pattern = pattern.ok_or_else(|| format!("{path}: `{name}` is not plain text"))?;
             let text = text(pattern).map_err(|why| format!("{path}: `{name}`: {why}"))?;
             if texts.insert(name.to_owned(), text).is_some() {
-                return Err(format!("{path}: `{name}` is there twice"));
+                return Err(format!("{path}: `{name}` occurs twice"));
             }
         }
         Ok(Self { language: language.to_owned(), texts })
@@ -98,7 +98,7 @@ fn text(pattern: &Pattern<&str>) -> Result<CatalogueText, String> {
         PatternElement::Placeable { expression: Expression::Inline(inline) } => match inline {
             InlineExpression::StringLiteral { value } => Ok(TextPiece::Words((*value).to_owned())),
             InlineExpression::VariableReference { id } => Ok(TextPiece::Argument(id.name.to_owned())),
-            other => Err(format!("not understood: {other:?}")),
+            other => Err(format!("not supported: {other:?}")),
         },
         PatternElement::Placeable { expression: Expression::Select { selector, variants } } => {
             plural(selector, variants)
@@ -115,7 +115,7 @@ fn plural(selector: &InlineExpression<&str>, variants: &[Variant<&str>]) -> Resu
     for variant in variants {
         let words = text(&variant.value)?;
         match &variant.key {
-            // Plural category of the number 1 in English; Chinese has none.
+            // The plural category of the number 1 in English. Chinese has no such category.
             VariantKey::Identifier { name: "one" } => exact.push((1, words)),
             VariantKey::Identifier { name: "other" } => other = Some(words),
             VariantKey::NumberLiteral { value } => {

@@ -1,9 +1,9 @@
-//! Generates Rust source code with a function per text.
+//! Generates Rust source code with one function per text.
 
 use crate::catalogue::{Catalogue, CatalogueText, TextPiece};
 use std::fmt::Write;
 
-/// Returns the functions of all texts: methods of `Language` with their arguments in alphabetical order.
+/// Returns the functions for all texts. They are methods of `Language`, with arguments in alphabetical order.
 ///
 /// # Errors
 /// When the catalogues have different texts or arguments.
@@ -15,7 +15,7 @@ pub(crate) fn functions(catalogues: &[Catalogue]) -> Result<String, String> {
     }
     let (mut functions, mut samples) = (String::new(), String::new());
     for (name, text) in &first.texts {
-        // A count in one language is a count in all.
+        // An argument that is a count in one language is a count in all.
         let mut arguments = text.arguments();
         let others =
             catalogues.iter().filter_map(|one| one.texts.get(name)).flat_map(CatalogueText::arguments);
@@ -49,7 +49,7 @@ pub(crate) fn functions(catalogues: &[Catalogue]) -> Result<String, String> {
 }
 
 impl CatalogueText {
-    /// Returns an expression of the text as a `String`, with its arguments in scope.
+    /// Returns an expression that creates the text as a `String`, with the arguments in scope.
     fn expression(&self) -> String {
         if self.arguments().is_empty() {
             return format!("String::from({:?})", self.plain());
@@ -72,7 +72,7 @@ impl CatalogueText {
         format!("format!({template:?}{values})")
     }
 
-    /// Returns the text without arguments.
+    /// Returns a text that has no arguments.
     fn plain(&self) -> String {
         let words = self.pieces.iter().map(|piece| match piece {
             TextPiece::Words(words) => words.as_str(),
@@ -81,7 +81,7 @@ impl CatalogueText {
         words.collect()
     }
 
-    /// Returns the text for the documentation.
+    /// Returns the text for the function's documentation.
     fn doc_text(&self) -> String {
         let piece = |piece: &TextPiece| match piece {
             TextPiece::Words(words) => words.clone(),
@@ -93,6 +93,6 @@ impl CatalogueText {
 }
 
 fn add(source: &mut String, part: std::fmt::Arguments<'_>) {
-    // Writing to a String cannot fail.
+    // Writing to a string cannot fail.
     let _ = source.write_fmt(part);
 }

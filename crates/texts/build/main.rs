@@ -7,7 +7,7 @@ mod functions;
 use catalogue::Catalogue;
 use std::{env, error::Error, fs, path::Path};
 
-/// Catalogues: the variant of `Language` and the file. The first one defines the names.
+/// Variant of `Language` and file of each catalogue. The first catalogue defines the names of the texts.
 const CATALOGUES: [(&str, &str); 2] = [("English", "catalogue/en.ftl"), ("Chinese", "catalogue/zh-Hans.ftl")];
 
 fn main() -> Result<(), Box<dyn Error>> {

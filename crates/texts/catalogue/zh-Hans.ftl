@@ -19,6 +19,7 @@ about_mode = 设置我工作时如何处理新消息
 about_models = 查看或切换模型
 about_new = 开始新对话
 about_retry = 重新回答上一个问题
+about_schedule = 查看和修改你的定时任务
 about_secret = 交给我技能需要的密钥，只有技能的命令能用到
 about_skills = 查看技能，用 /技能名 调用
 about_start = 打个招呼
@@ -30,15 +31,18 @@ argument_agent = [名称|new 名称]
 argument_code = [配对码]
 argument_goal = [目标|clear]
 argument_name = [名称]
+argument_schedule = [pause|resume|run|delete 名称]
 argument_secret = [set 名称 值|delete 名称]
 argument_request = [需求]
 help_commands = 可用命令：
 help_skills = 技能（后面写上你的需求）：{ $names }
+help_prompts = MCP 服务器的提示词（后面写上参数）：{ $names }
 help_talk = 其他消息会直接交给助手处理。
 
 ## 命令通用。
 
 command_only_in_chats = /{ $name } 只能在聊天中使用。
+command_takes_no_argument = /{ $name } 不带参数，请单独发送这条命令。
 command_unknown = 未知命令：/{ $name }。
 commands_available = 可用命令：{ $names }
 described = ：{ $about }
@@ -58,6 +62,7 @@ goal_failed = 目标未达成，阻碍它的问题我无法解决
 goal_long = 目标最多 { $most } 个字符。
 goal_needs_you = 目标尚未达成，需要您的帮助
 goal_none = 当前没有目标。在 `/goal` 后面写上您想要的结果即可设定：我会一直工作到达成为止。
+goal_not_set = 当前没有可清除的目标。
 goal_reached = 目标已达成
 goal_rounds = 自您上次发消息以来我自行继续的次数：{ $used }/{ $most }
 goal_stalled = 目标未达成，我无法取得进一步进展
@@ -162,6 +167,7 @@ memory_disabled = 管理员已在这里停用记忆。
 memory_is_off = 记忆已关闭：不再学习，也不再使用。发送 `/memory on` 可开启。
 memory_off = 记忆已关闭：从现在起不再学习，也不再使用已有记忆。发送 `/memory forget all` 可删除。
 memory_on = 记忆已开启。
+memory_add_while_off = 记忆已关闭，因此没有记住这一条。发送 `/memory on` 可开启。
 memory_added = 已记住，编号 `{ $id }`。
 memory_forgotten = 已忘记。
 memory_all_forgotten = 已全部忘记。
@@ -183,7 +189,8 @@ think_medium = 多思考一些
 think_off = 不思考，速度最快
 think_on = 按模型的配置
 think_set = 本对话的思考程度为 `{ $name }`：{ $about }。
-think_untold = 按当前配置，无法向 { $name } 指定思考程度；/models 中的其他模型或许可以。
+think_only_on = { $name } 只能打开或关闭思考，因此相当于打开。
+think_unavailable = { $name } 没有思考程度可选。发送 /models 可查看其他模型。
 think_unknown = 没有 `{ $name }` 这个选项。发送 /think 可查看全部。
 usage_cache = 其中 { $percent } % 的输入来自提供方的缓存。
 usage_cost = 费用：{ $cost }。
@@ -286,11 +293,25 @@ bootstrap_not_here = 主代理由所有人共用，只有此机器人的审批�
 
 ## 按钮与选择结果。
 
+button_answer = 回答
 button_approve = 同意
 button_deny = 拒绝
 button_retry = 重试
 button_stop = 停止
 choice_made = ✅ { $name } 选择了：{ $label }
+form_answered = ✅ { $name } 已回答。
+form_date = 请按 YYYY-MM-DD 填写日期。
+form_files = 请在聊天中发送：{ $names }
+form_hint = 请在一条消息里回答每一项。带 * 的为必填。
+form_long = 内容太长。
+form_missing = 请填写这一项。
+form_not_yours = 这些问题需要由其他人回答。
+form_number = 请填写数字。
+form_option = 请从选项中选择：{ $options }
+form_over = 这些问题已经回答过，或者对话已经继续。
+form_unread = 无法打开表单。请稍后重试，或者直接发消息回答。
+form_yes = 是
+form_yes_or_no = 请回答“是”或“否”。
 
 ## 审批。
 
@@ -419,3 +440,24 @@ only_you_see = _这条消息只有你能看到：我不在这个会话里，邀�
 press_again = 请稍后再试。
 press_unused = 这个按钮已失效。
 you = 你
+
+## 定时任务。
+
+schedule_failing = ⚠️ 定时任务“{ $title }”已连续失败 { $failures } 次，现已暂停。最近一次的原因：{ $error }
+schedules = 你的定时任务：
+schedules_none = 你没有定时任务。告诉我在什么时间做什么，我就会安排好。
+schedule_usage = 发送 `/schedule pause`、`resume`、`run` 或 `delete` 加上列表中的名称，即可修改任务。
+schedule_unknown = 你没有名为 { $name } 的定时任务。发送 /schedule 查看任务列表。
+schedule_next = 下次：{ $time }
+schedule_is_paused = 已暂停
+schedule_is_running = 运行中
+schedule_is_over = 已结束
+schedule_paused = “{ $title }”已暂停。
+schedule_resumed = “{ $title }”已恢复，下次运行时间：{ $next }。
+schedule_started = “{ $title }”现在开始运行。
+schedule_deleted = “{ $title }”已删除。
+schedule_off = 管理员已关闭定时任务，到点不会运行。
+schedule_busy = 这个任务正在运行，请等它结束后再试。
+schedule_ended = 这个任务已经结束。请让我重新安排。
+schedule_past = 这个任务的时间已过。请让我重新安排。
+schedule_full = 正在运行的定时任务太多，请稍后再试。

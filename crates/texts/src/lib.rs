@@ -1,9 +1,9 @@
-//! All texts for users in chats, one catalogue per language, with a function per text.
+//! All texts for users in chats, with one catalogue per language and one function per text.
 //!
 //! The catalogues are `catalogue/en.ftl` and `catalogue/zh-Hans.ftl`. The build generates a method of [`Language`] for
 //! each text, with the text's arguments in alphabetical order, so a missing text or argument does not compile.
-//! Arguments are inserted unchanged: callers escape Markdown in them. Deliberately absent: texts of the command line,
-//! logs, errors of the HTTP API, prompts to the model.
+//! Arguments are inserted unchanged, so callers have to escape Markdown in them. Deliberately absent: texts of the
+//! command line, logs, errors of the HTTP API, and prompts to the model.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
@@ -17,7 +17,7 @@ pub enum Language {
     /// English, the default for languages without a catalogue.
     #[default]
     English,
-    /// Simplified Chinese, also for readers of Traditional Chinese: they understand it better than English.
+    /// Simplified Chinese, also for readers of Traditional Chinese, because they understand it better than English.
     Chinese,
 }
 
@@ -34,7 +34,7 @@ impl Language {
         }
     }
 
-    /// Returns the primary subtag: the two-letter code of ISO 639-1.
+    /// Returns the primary subtag, which is the two-letter code of ISO 639-1.
     #[must_use]
     pub fn primary(self) -> &'static str {
         match self {
@@ -51,14 +51,14 @@ impl Language {
         Self::ALL.into_iter().find(|language| primary.eq_ignore_ascii_case(language.primary()))
     }
 
-    /// Joins sentences to a paragraph; empty ones are skipped.
+    /// Joins sentences into a paragraph. Skips empty ones.
     #[must_use]
     pub fn paragraph(self, sentences: &[&str]) -> String {
         let there: Vec<&str> = sentences.iter().copied().filter(|sentence| !sentence.is_empty()).collect();
         there.join(self.sentence_gap())
     }
 
-    /// Joins names to a list.
+    /// Joins names into a list.
     #[must_use]
     pub fn list(self, names: &[impl AsRef<str>]) -> String {
         names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(self.list_gap())
@@ -66,7 +66,7 @@ impl Language {
 }
 
 impl From<String> for Language {
-    /// Parses a stored tag; an unknown one is English.
+    /// Parses a stored tag. An unknown one becomes English.
     fn from(tag: String) -> Self {
         Self::of_person(&tag).unwrap_or_default()
     }

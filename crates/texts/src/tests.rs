@@ -19,7 +19,7 @@ fn the_catalogues_have_the_same_texts_with_the_same_arguments() {
 }
 
 #[test]
-fn a_text_or_an_argument_that_one_language_lacks_is_named() {
+fn a_text_or_argument_missing_in_one_language_is_reported() {
     let check = |en: &str, zh: &str, expected: &str| {
         assert_eq!(read("en", en).differences(&read("zh", zh)), [expected], "{en} {zh}");
     };
@@ -36,7 +36,7 @@ fn a_text_or_an_argument_that_one_language_lacks_is_named() {
 }
 
 #[test]
-fn each_text_comes_whole_in_each_language() {
+fn each_text_is_complete_in_each_language() {
     for language in Language::ALL {
         for (count, (name, text)) in [0, 1, 2]
             .iter()
@@ -78,7 +78,7 @@ fn chinese_is_written_with_chinese_words_and_punctuation() {
 }
 
 #[test]
-fn a_person_is_answered_in_the_language_that_the_platform_tells() {
+fn a_user_is_answered_in_the_language_that_the_platform_reports() {
     let table = [
         ("en", Some(Language::English)),
         ("en-GB", Some(Language::English)),

@@ -1,13 +1,12 @@
-//! Asks the users in the chat, and ends the run: their answer begins the next.
+//! Asks the users in the chat a question and ends the run. Their answer starts the next run.
 
-use pudu_base::{Question, ToolCx, ToolError, ToolOutput, TypedTool};
+use pudu_base::{
+    FieldKind, FormField, MAX_OPTIONS, MAX_QUESTION_CHARS, Question, QuestionKind, ToolCx, ToolError,
+    ToolOutput, TypedTool, check_fields, clean_options,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Maximum number of offered answers.
-const OPTIONS: usize = 24;
-/// Maximum length of a text, in characters.
-const MAX_TEXT_CHARS: usize = 4_000;
 /// Maximum length of an offered answer, in characters.
 const MAX_OPTION_CHARS: usize = 300;
 
@@ -17,67 +16,165 @@ pub(crate) struct AskClarification;
 pub(crate) struct Args {
     /// The question, in a sentence or two.
     question: String,
-    /// Why you ask.
-    clarification_type: ClarificationKind,
-    /// Facts that people need to answer. Leave it out if the question says it all.
+    /// The reason for the question.
+    clarification_type: QuestionKind,
+    /// Facts that users need to answer. Omit it if the question is clear without them.
     context: Option<String>,
-    /// Answers to choose from, a few words each. People may always answer in their own words.
+    /// Answers to choose from, a few words each. Users may always answer in their own words.
     #[serde(default)]
     options: Vec<String>,
+    /// A form, if you need several facts at once. Use it in place of `options`.
+    #[serde(default)]
+    fields: Vec<FieldArgs>,
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "Kind")]
-enum ClarificationKind {
-    /// Something is not said that you need.
-    MissingInfo,
-    /// It can be read in more than one way.
-    AmbiguousRequirement,
-    /// There is more than one good way to do it.
-    ApproachChoice,
-    /// It may do harm.
-    RiskConfirmation,
-    /// You propose something.
-    Suggestion,
-}
-
-impl ClarificationKind {
-    fn sign(&self) -> &'static str {
-        match self {
-            Self::MissingInfo | Self::AmbiguousRequirement => "❓",
-            Self::ApproachChoice => "🔀",
-            Self::RiskConfirmation => "⚠️",
-            Self::Suggestion => "💡",
-        }
-    }
+#[schemars(rename = "Field")]
+struct FieldArgs {
+    /// Short unique key, such as `start_date`.
+    name: String,
+    /// The name that users see. By default the key.
+    #[serde(default)]
+    label: String,
+    /// Kind of answer.
+    #[serde(default, rename = "type")]
+    kind: FieldKind,
+    /// Whether users must answer it.
+    #[serde(default)]
+    required: bool,
+    /// Answers of `select` and `multi_select`.
+    #[serde(default)]
+    options: Vec<String>,
+    /// An example or hint, shown in the empty field.
+    placeholder: Option<String>,
 }
 
 impl TypedTool for AskClarification {
     type Args = Args;
     const NAME: &'static str = "ask_clarification";
-    const DESCRIPTION: &'static str = "Asks the people in the chat a question and waits for their answer. Your turn ends with it, \
-         so do first whatever does not depend on the answer, and ask everything at once.";
+    const DESCRIPTION: &'static str = "Asks the users in the chat a question and waits for their answer. \
+                                       This call ends your turn, so first do all work that does not depend \
+                                       on the answer, and ask all questions at once.";
     const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
-        if args.question.trim().is_empty() {
-            return Err(ToolError("the question is empty".to_owned()));
-        }
-        if args.options.len() > OPTIONS {
-            return Err(ToolError(format!("offer at most {OPTIONS} options")));
-        }
-        if args.options.iter().any(|option| option.chars().nth(MAX_OPTION_CHARS).is_some()) {
-            return Err(ToolError(format!("an option has at most {MAX_OPTION_CHARS} characters")));
-        }
-        let context = args.context.filter(|context| !context.trim().is_empty());
-        let context = context.map(|context| format!("{}\n\n", context.trim())).unwrap_or_default();
-        let text = format!("{context}{} {}", args.clarification_type.sign(), args.question.trim());
-        let text = text.chars().take(MAX_TEXT_CHARS).collect();
-        let options = args.options.iter().map(|option| option.trim().to_owned());
-        let options: Vec<String> = options.filter(|option| !option.is_empty()).collect();
-        let question = Some(Question { text, options });
-        let text = "The question is asked. The answer is the next message.".to_owned();
-        Ok(ToolOutput { text, question, ..ToolOutput::default() })
+        let question = question(args).map_err(ToolError)?;
+        // Clients of the API read the question here.
+        let text =
+            format!("{}\n\nThe question was sent. The next message is the answer.", question.as_text());
+        Ok(ToolOutput { text, question: Some(question), ..ToolOutput::default() })
+    }
+}
+
+fn question(args: Args) -> Result<Question, String> {
+    if args.question.trim().is_empty() {
+        return Err("the question is empty".to_owned());
+    }
+    if args.fields.is_empty() {
+        check_options(&args.options)?;
+    }
+    let context = args.context.filter(|context| !context.trim().is_empty());
+    let context = context.map(|context| format!("{}\n\n", context.trim())).unwrap_or_default();
+    let text = format!("{context}{} {}", sign(args.clarification_type), args.question.trim());
+    let fields = form(args.fields)?;
+    let options = if fields.is_empty() { clean_options(&args.options) } else { Vec::new() };
+    let text = text.chars().take(MAX_QUESTION_CHARS).collect();
+    Ok(Question { text, kind: args.clarification_type, options, fields })
+}
+
+fn check_options(options: &[String]) -> Result<(), String> {
+    if options.len() > MAX_OPTIONS {
+        return Err(format!("offer at most {MAX_OPTIONS} options"));
+    }
+    if options.iter().any(|option| is_longer(option, MAX_OPTION_CHARS)) {
+        return Err(format!("an option has at most {MAX_OPTION_CHARS} characters"));
+    }
+    Ok(())
+}
+
+fn form(fields: Vec<FieldArgs>) -> Result<Vec<FormField>, String> {
+    let field = |args: FieldArgs| {
+        let FieldArgs { name, label, kind, required, options, placeholder } = args;
+        FormField { name, label, kind, required, options, placeholder }
+    };
+    check_fields(fields.into_iter().map(field).collect())
+}
+
+fn sign(kind: QuestionKind) -> &'static str {
+    match kind {
+        QuestionKind::MissingInfo | QuestionKind::AmbiguousRequirement => "❓",
+        QuestionKind::ApproachChoice => "🔀",
+        QuestionKind::RiskConfirmation => "⚠️",
+        QuestionKind::Suggestion => "💡",
+    }
+}
+
+fn is_longer(text: &str, chars: usize) -> bool {
+    text.chars().nth(chars).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn asked(more: &Value) -> Result<Question, String> {
+        let mut args = json!({"question": "Where to?", "clarification_type": "missing_info"});
+        args.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        question(serde_json::from_value(args).map_err(|error| error.to_string())?)
+    }
+
+    #[test]
+    fn a_form_has_the_fields_that_the_model_describes() {
+        let fields = json!([
+            {"name": " who ", "required": true, "placeholder": " "},
+            {"name": "size", "label": "Size", "type": "select", "options": ["S", " S", "", "M"]},
+            {"name": "free", "type": "select"},
+            {"name": "odd", "type": "colour", "options": ["red"]},
+            {"name": "letter", "type": "file"},
+        ]);
+        let asked = asked(&json!({"fields": fields, "options": ["dropped beside a form"]})).unwrap();
+        let field = |name: &str, label: &str, kind| FormField {
+            name: name.into(),
+            label: label.into(),
+            kind,
+            required: false,
+            options: Vec::new(),
+            placeholder: None,
+        };
+        let wanted = vec![
+            FormField { required: true, ..field("who", "who", FieldKind::Text) },
+            FormField { options: vec!["S".into(), "M".into()], ..field("size", "Size", FieldKind::Select) },
+            field("free", "free", FieldKind::Text),
+            field("odd", "odd", FieldKind::Text),
+            field("letter", "letter", FieldKind::File),
+        ];
+        assert_eq!(asked.fields, wanted);
+        assert!(asked.options.is_empty());
+    }
+
+    #[test]
+    fn a_form_that_cannot_be_shown_is_refused_with_the_reason() {
+        let check = |fields: &Value, reason: &str| {
+            let problem = asked(&json!({ "fields": fields })).unwrap_err();
+            assert!(problem.contains(reason), "{problem}");
+        };
+        let fields = |count: usize, more: &Value| -> Value {
+            let field = |at: usize| {
+                let mut field = json!({"name": format!("f{at}"), "type": "select"});
+                field.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+                field
+            };
+            (0..count).map(field).collect()
+        };
+        check(&fields(17, &json!({})), "at most 16 fields");
+        check(&fields(1, &json!({"name": " "})), "needs a name");
+        check(&fields(1, &json!({"name": "__proto__"})), "cannot have the name");
+        check(&fields(2, &json!({"name": "same"})), "two fields have the name `same`");
+        check(&fields(1, &json!({"label": "é".repeat(201)})), "at most 200 characters");
+        let options: Vec<String> = (0..25).map(|at| at.to_string()).collect();
+        check(&fields(1, &json!({ "options": options })), "at most 24 options");
+        let options: Vec<String> = (0..24).map(|at| format!("{at:0199}")).collect();
+        check(&fields(16, &json!({ "options": options })), "at most 16384 bytes");
     }
 }

@@ -20,13 +20,13 @@ pub(crate) struct Args {
     command: String,
 }
 
-const HOST: &str = "Runs a command in the shell of the machine that pudu runs on. It starts in your \
-     workspace folder; reach your other folders as ../uploads and ../outputs, because /mnt/user-data is not \
-     there for the shell.";
-const CONFINED: &str = "Runs a command in a Linux shell of your own. It starts in /mnt/user-data/workspace; what \
-     people sent is in /mnt/user-data/uploads, what they are to receive belongs in /mnt/user-data/outputs, and \
-     skills, where there are any, are where you were told. Files under /mnt/user-data stay; /tmp is empty at each \
-     command, and what a command leaves running ends with it.";
+const HOST: &str = "Runs a command in the shell of pudu's machine. It starts in your workspace folder. Your \
+                    other folders are ../uploads and ../outputs, because the shell has no /mnt/user-data.";
+const CONFINED: &str = "Runs a command in your own Linux shell. It starts in /mnt/user-data/workspace. Files \
+                        from users are in /mnt/user-data/uploads; put files for users into \
+                        /mnt/user-data/outputs. Skills, if any, are at the paths given to you. Files under \
+                        /mnt/user-data persist. /tmp is empty for each command, and background processes end \
+                        with their command.";
 
 impl TypedTool for Bash {
     type Args = Args;
@@ -38,12 +38,12 @@ impl TypedTool for Bash {
     fn description(&self) -> String {
         let Shell::Confined(network) = self.shell else { return HOST.to_owned() };
         let network = match network {
-            Network::None => "There is no network.",
+            Network::None => "There is no network access.",
             Network::Proxy => {
-                "Of the network only certain domains can be reached, over HTTP and HTTPS, by the proxy that the \
-                 environment names."
+                "Network access is limited to certain domains, over HTTP and HTTPS, through the proxy in the \
+                 environment variables."
             }
-            Network::Full => "There is a network.",
+            Network::Full => "There is network access.",
         };
         format!("{CONFINED} {network}")
     }
@@ -61,7 +61,7 @@ impl TypedTool for Bash {
             (Some(0), _) => {}
             (Some(code), _) => text.push_str(&format!("\nExit Code: {code}")),
             (None, Some(why)) => text.push_str(&format!("\nKilled: {}", self.reason(why))),
-            (None, None) => text.push_str("\nKilled by a signal, perhaps for lack of memory"),
+            (None, None) => text.push_str("\nKilled by a signal, possibly out of memory"),
         }
         let text = match text.trim() {
             "" => "(no output)".to_owned(),
@@ -76,10 +76,11 @@ impl Bash {
         let mib = |bytes: u64| bytes / (1 << 20);
         match why {
             Killed::Late => format!("it ran longer than {} s", self.timeout.as_secs()),
-            Killed::Memory(most) => format!("it took more than {} MiB of memory", mib(most)),
+            Killed::Memory(most) => format!("it used more than {} MiB of memory", mib(most)),
             Killed::Disk(most) => {
                 let most = mib(most);
-                format!("the files under /mnt/user-data take more than {most} MiB; remove what is not needed")
+                format!("the files under /mnt/user-data take more than {most} MiB; remove files that are not \
+                         needed")
             }
             Killed::Uncounted => "the files under /mnt/user-data cannot be counted: there are more than a million, folders \
                                   more than 128 deep, or folders that cannot be read; remove them with the next command"

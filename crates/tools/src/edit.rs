@@ -1,16 +1,16 @@
-//! Serializes changes of the same file by concurrent calls, and records which changes were the agent's own.
+//! Serializes concurrent changes to the same file, and records which changes were the agent's own.
 
 use pudu_base::ToolCx;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Maximum number of remembered states of a file: one reply does not make more changes.
+/// Maximum number of remembered states of a file. One reply is not expected to make more changes.
 const MAX_STATES: usize = 32;
 
-/// Locks shared by all files; two files with the same lock only wait briefly.
+/// Locks shared by all files. Calls for two files that share a lock wait for each other only briefly.
 static LOCKS: [Mutex<OwnEdits>; 64] = [const { Mutex::const_new(OwnEdits::new()) }; 64];
 
-/// The changes made by calls to the file that was last changed under a lock.
+/// The agent's changes to the file that was last changed under a lock.
 #[derive(Debug)]
 struct OwnEdits {
     file: u64,
@@ -31,8 +31,8 @@ pub(crate) struct EditedFile {
 }
 
 impl EditedFile {
-    /// Returns whether only calls of the agent led from one state of a file to the current one. The calls of one reply
-    /// know only the state that was read before it.
+    /// Returns whether only the agent's own calls led from one state of a file to the current one. All calls of one
+    /// reply know only the state that was read before the reply.
     pub(crate) fn led(&self, from: &str, now: &str) -> bool {
         let OwnEdits { file, states } = &*self.own;
         *file == self.file
@@ -43,8 +43,8 @@ impl EditedFile {
     /// Records a change.
     pub(crate) fn changed(&mut self, before: &[u8], after: &[u8]) {
         let (before, after) = (digest(before), digest(after));
-        let goes_on = self.own.file == self.file && self.own.states.last() == Some(&before);
-        if !goes_on || self.own.states.len() >= MAX_STATES {
+        let follows_own_edit = self.own.file == self.file && self.own.states.last() == Some(&before);
+        if !follows_own_edit || self.own.states.len() >= MAX_STATES {
             *self.own = OwnEdits { file: self.file, states: vec![before] };
         }
         self.own.states.push(after);
@@ -62,7 +62,7 @@ pub(crate) async fn alone(cx: &ToolCx, path: &str) -> EditedFile {
     EditedFile { file, own }
 }
 
-/// Returns the canonical spelling of a path. A path with `..` is not a file here.
+/// Returns the canonical spelling of a path. `..` is kept, because the sandbox has no files at such paths.
 pub(crate) fn plain(path: &str) -> String {
     let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
     parts.flat_map(|part| ["/", part]).collect()

@@ -10,14 +10,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// Maximum number of entries that are visited.
-pub(crate) const LOOKED_AT: usize = 50_000;
+pub(crate) const MAX_VISITED_ENTRIES: usize = 50_000;
 /// Maximum depth of visited folders.
-pub(crate) const DEPTH: usize = 32;
+pub(crate) const MAX_SEARCH_DEPTH: usize = 32;
 /// Default and maximum number of results.
 const RESULTS: (usize, usize) = (200, 1_000);
 /// Maximum length of a pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1_000;
-/// Maximum number of brace lists in a pattern: their nesting determines the stack depth of the parser.
+/// Maximum number of brace lists in a pattern, because their nesting determines the parser's stack depth.
 const MAX_PATTERN_LISTS: usize = 32;
 
 pub(crate) struct GlobTool;
@@ -26,19 +26,19 @@ pub(crate) struct GlobTool;
 pub(crate) struct Args {
     /// The pattern, for example `**/*.csv`; relative to the path. `[id]` and `{id}` also match folders with such names.
     pattern: String,
-    /// The folder to look in, an absolute path.
+    /// Absolute path of the folder to search.
     path: String,
     /// Whether to return folders as well.
     #[serde(default)]
     include_dirs: bool,
-    /// Maximum number of results: 200 if left out, 1000 at most.
+    /// Maximum number of results: 200 by default, 1000 at most.
     max_results: Option<usize>,
 }
 
 impl TypedTool for GlobTool {
     type Args = Args;
     const NAME: &'static str = "glob";
-    const DESCRIPTION: &'static str = "Finds files by a pattern of their names, below a folder.";
+    const DESCRIPTION: &'static str = "Finds files below a folder by a pattern for their names.";
     const IDEMPOTENT: bool = true;
     const HAS_PURPOSE: bool = true;
 
@@ -46,15 +46,19 @@ impl TypedTool for GlobTool {
         let folder = existing(&*cx.sandbox, args.path.clone()).await;
         let pattern = matcher(&args.pattern)?;
         let most = args.max_results.unwrap_or(RESULTS.0).clamp(1, RESULTS.1);
-        let entries = cx.sandbox.list(&folder, DEPTH, LOOKED_AT).await.map_err(failed)?;
-        let all = entries.len() < LOOKED_AT;
+        let entries =
+            cx.sandbox.list(&folder, MAX_SEARCH_DEPTH, MAX_VISITED_ENTRIES).await.map_err(failed)?;
+        let all = entries.len() < MAX_VISITED_ENTRIES;
         let found = entries.into_iter().filter(|entry| args.include_dirs || !entry.folder);
         let mut found = found.filter(|entry| pattern.is_match(&entry.path, &folder));
         let listed = found.by_ref().take(most).enumerate();
         let lines: Vec<String> = listed.map(|(at, entry)| format!("{}. {}", at + 1, entry.path)).collect();
         let more = match (found.next().is_some(), all) {
-            (true, _) => "\n[… more match: narrow the pattern …]",
-            (false, false) => "\n[… the folder has too many entries to look at all: choose one below it …]",
+            (true, _) => "\n[… more files match; narrow the pattern …]",
+            (false, false) => {
+                "\n[… the folder has too many entries, so not all were searched; choose a \
+                               folder below it …]"
+            }
             (false, true) => "",
         };
         let none = format!("No files match {} below {}.", args.pattern, args.path);
@@ -62,14 +66,14 @@ impl TypedTool for GlobTool {
     }
 }
 
-/// Parses a pattern; one without a slash matches names at any depth. Brackets and braces also match literally:
-/// `app/[id]/page.tsx` is a file of a web application.
+/// Parses a pattern. A pattern without a slash matches names at any depth. Brackets and braces also match literally, as
+/// in `app/[id]/page.tsx`, a typical file of a web application.
 pub(crate) fn matcher(pattern: &str) -> Result<NamePattern, ToolError> {
     if pattern.len() > MAX_PATTERN_BYTES {
-        return Err(ToolError(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes: shorten it")));
+        return Err(ToolError(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes; shorten it")));
     }
     if pattern.matches('{').count() > MAX_PATTERN_LISTS {
-        let text = format!("the pattern has more than {MAX_PATTERN_LISTS} opening braces: use fewer");
+        let text = format!("the pattern has more than {MAX_PATTERN_LISTS} opening braces; use fewer");
         return Err(ToolError(text));
     }
     let pattern = composed(pattern);
@@ -83,7 +87,7 @@ pub(crate) fn matcher(pattern: &str) -> Result<NamePattern, ToolError> {
             );
         }
     }
-    // Built as a set, because a single glob panics if its regular expression becomes too large.
+    // A set, because a single glob panics if its regular expression becomes too large.
     Ok(NamePattern(set.build().map_err(|error| unreadable(&error))?))
 }
 
@@ -93,14 +97,14 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
 }
 
 fn unreadable(error: &globset::Error) -> ToolError {
-    ToolError(format!("the pattern cannot be read: {error}"))
+    ToolError(format!("invalid pattern: {error}"))
 }
 
 /// Pattern for file names.
 pub(crate) struct NamePattern(GlobSet);
 
 impl NamePattern {
-    /// Whether a path below a folder matches. Accents match in composed and decomposed form.
+    /// Returns whether a path below a folder matches. Accents match in composed and decomposed form.
     pub(crate) fn is_match(&self, path: &str, folder: &str) -> bool {
         self.0.is_match(composed(below(path, folder)).as_ref())
     }

@@ -1,7 +1,7 @@
 //! Finds lines in files.
 
 use crate::{
-    glob::{DEPTH, LOOKED_AT, matcher},
+    glob::{MAX_SEARCH_DEPTH, MAX_VISITED_ENTRIES, matcher},
     names::{composed, existing},
     text_file::failed,
 };
@@ -16,34 +16,34 @@ use std::collections::BTreeMap;
 const RESULTS: (usize, usize) = (100, 500);
 /// Maximum size of a file that is searched, in bytes.
 const MAX_FILE_BYTES: u64 = 1_000_000;
-/// Maximum length of a line that is searched, in bytes; longer ones are data, not text.
+/// Maximum length of a line that is searched, in bytes. Longer lines are data rather than text.
 const MAX_LINE_BYTES: usize = 2_000;
-/// Number of skipped files that are named for each reason.
+/// Maximum number of skipped files listed per reason.
 const SKIPPED_NAMES: usize = 5;
 /// Maximum displayed length of a line, in characters.
-const SHOWN: usize = 200;
-/// Maximum length of a pattern, in bytes: parsing takes many times as much memory.
+const MAX_LINE_CHARS: usize = 200;
+/// Maximum length of a pattern, in bytes. Parsing takes many times this amount of memory.
 const MAX_PATTERN_BYTES: usize = 4_000;
 /// Maximum size of a compiled pattern, in bytes.
-const PATTERN: usize = 1 << 20;
+const MAX_COMPILED_PATTERN: usize = 1 << 20;
 
 pub(crate) struct Grep;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
-    /// The text to look for: a regular expression.
+    /// The regular expression to search for.
     pattern: String,
-    /// The folder to look in, or a file; an absolute path.
+    /// Absolute path of the folder or file to search.
     path: String,
-    /// Only files with names like this, for example `*.py`.
+    /// Pattern for the names of the files to search, for example `*.py`.
     glob: Option<String>,
     /// Whether the pattern is literal text.
     #[serde(default)]
     literal: bool,
-    /// Whether upper and lower case differ.
+    /// Whether the search is case-sensitive.
     #[serde(default)]
     case_sensitive: bool,
-    /// Maximum number of lines to return: 100 if left out, 500 at most.
+    /// Maximum number of lines to return: 100 by default, 500 at most.
     max_results: Option<usize>,
 }
 
@@ -51,7 +51,7 @@ impl TypedTool for Grep {
     type Args = Args;
     const NAME: &'static str = "grep";
     const DESCRIPTION: &'static str =
-        "Finds lines that match a regular expression, in all text files below a folder, in any encoding.";
+        "Finds lines that match a regular expression in all text files below a folder, in any encoding.";
     const IDEMPOTENT: bool = true;
     const HAS_PURPOSE: bool = true;
     const ORIGIN: ResultOrigin = ResultOrigin::Files;
@@ -63,7 +63,7 @@ impl TypedTool for Grep {
         let most = args.max_results.unwrap_or(RESULTS.0).clamp(1, RESULTS.1);
         let (mut lines, mut skipped) = (Vec::new(), Unsearched::default());
         let files = files(&args.path, cx).await?;
-        skipped.folder_is_cut = files.len() >= LOOKED_AT;
+        skipped.folder_is_cut = files.len() >= MAX_VISITED_ENTRIES;
         for file in files {
             if file.folder || glob.as_ref().is_some_and(|glob| !glob.is_match(&file.path, &args.path)) {
                 continue;
@@ -82,7 +82,7 @@ impl TypedTool for Grep {
 /// Files and lines that were not searched.
 #[derive(Default)]
 struct Unsearched {
-    /// Files by the reason for which they were skipped.
+    /// Skipped files by reason.
     files: BTreeMap<String, Vec<String>>,
     /// Number of lines longer than [`MAX_LINE_BYTES`].
     long_lines: usize,
@@ -109,7 +109,7 @@ impl Unsearched {
         }
         if self.folder_is_cut {
             notes.push(format!(
-                "[only the first {LOOKED_AT} entries were searched: choose a folder below it]"
+                "[only the first {MAX_VISITED_ENTRIES} entries were searched; choose a folder below it]"
             ));
         }
         notes
@@ -118,31 +118,34 @@ impl Unsearched {
 
 fn pattern(args: &Args) -> Result<Regex, ToolError> {
     if args.pattern.len() > MAX_PATTERN_BYTES {
-        return Err(ToolError(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes: shorten it")));
+        return Err(ToolError(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes; shorten it")));
     }
     let pattern = composed(&args.pattern);
     let text = if args.literal { regex::escape(&pattern) } else { pattern.into_owned() };
-    let built = RegexBuilder::new(&text).case_insensitive(!args.case_sensitive).size_limit(PATTERN).build();
-    built.map_err(|error| ToolError(format!("the pattern cannot be read: {error}")))
+    let built = RegexBuilder::new(&text)
+        .case_insensitive(!args.case_sensitive)
+        .size_limit(MAX_COMPILED_PATTERN)
+        .build();
+    built.map_err(|error| ToolError(format!("invalid pattern: {error}")))
 }
 
 /// Returns the files below a folder, or the file itself.
 async fn files(path: &str, cx: &ToolCx) -> Result<Vec<DirEntry>, ToolError> {
-    match cx.sandbox.list(path, DEPTH, LOOKED_AT).await {
+    match cx.sandbox.list(path, MAX_SEARCH_DEPTH, MAX_VISITED_ENTRIES).await {
         Ok(entries) => Ok(entries),
         Err(error) => match cx.sandbox.read(path, MAX_FILE_BYTES).await {
             Ok(bytes) => {
                 Ok(vec![DirEntry { path: path.to_owned(), folder: false, size: bytes.len() as u64 }])
             }
             Err(SandboxError::TooLarge { .. }) => Err(ToolError(format!(
-                "{path} is larger than {MAX_FILE_BYTES} bytes: use bash, or read_file by lines"
+                "{path} is larger than {MAX_FILE_BYTES} bytes; use bash, or read_file with lines"
             ))),
             Err(_) => Err(failed(error)),
         },
     }
 }
 
-/// Reads a file in any encoding. A file that was removed meanwhile has no lines.
+/// Reads a file in any encoding. Returns `None` without a note if the file has been removed since it was listed.
 async fn text(file: &DirEntry, cx: &ToolCx, skipped: &mut Unsearched) -> Option<String> {
     if file.size > MAX_FILE_BYTES {
         skipped.file(&file.path, format!("larger than {MAX_FILE_BYTES} bytes"));
@@ -151,10 +154,10 @@ async fn text(file: &DirEntry, cx: &ToolCx, skipped: &mut Unsearched) -> Option<
     match cx.sandbox.read(&file.path, MAX_FILE_BYTES).await {
         Ok(bytes) => match TextFile::read(bytes) {
             Ok(file) => return Some(file.text),
-            Err(why) => skipped.file(&file.path, format!("no text: {why}")),
+            Err(why) => skipped.file(&file.path, format!("not text: {why}")),
         },
         Err(SandboxError::Missing { .. }) => {}
-        Err(_) => skipped.file(&file.path, "cannot be read"),
+        Err(_) => skipped.file(&file.path, "unreadable"),
     }
     None
 }
@@ -174,7 +177,7 @@ fn search(
         if line.len() > MAX_LINE_BYTES {
             skipped.long_lines += 1;
         } else if pattern.is_match(&composed(line)) {
-            let shown: String = line.chars().take(SHOWN).collect();
+            let shown: String = line.chars().take(MAX_LINE_CHARS).collect();
             lines.push(format!("{path}:{}: {shown}", at + 1));
         }
     }
@@ -183,7 +186,7 @@ fn search(
 fn report(args: &Args, mut lines: Vec<String>, most: usize, skipped: &Unsearched) -> String {
     if lines.len() > most {
         lines.truncate(most);
-        lines.push("[… more lines match: narrow the pattern …]".to_owned());
+        lines.push("[… more lines match; narrow the pattern …]".to_owned());
     }
     if lines.is_empty() {
         lines.push(format!("No line matches {} below {}.", args.pattern, args.path));

@@ -1,7 +1,7 @@
-//! The agent's own tools, one per file. Failures are texts that help a model to fix its call.
+//! The agent's own tools, one per file. Error texts help a model to fix its call.
 //!
-//! Deliberately absent: any guard that inspects the text of a command or path. The sandbox is the boundary; for network
-//! access, it is the guard of `pudu-net` (`web.rs`).
+//! Deliberately absent: guards that inspect the text of a command or path. The boundary is the sandbox and, for network
+//! access, the guard of `pudu-net` (`web.rs`).
 
 mod ask_clarification;
 mod bash;
@@ -27,7 +27,7 @@ mod write_todos;
 use pudu_base::{Network, Shell, Tool, erase};
 use std::{sync::Arc, time::Duration};
 
-/// Output limits of tools, in characters, and the environment of commands.
+/// Output limits of tools, in characters, and the timeout and shell of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolLimits {
     /// Maximum length of the output of `bash`; its middle is cut.
@@ -38,7 +38,7 @@ pub struct ToolLimits {
     pub ls: usize,
     /// Timeout of a command.
     pub bash_timeout: Duration,
-    /// Shell that runs commands.
+    /// Shell that runs the commands.
     pub shell: Shell,
 }
 
@@ -54,7 +54,7 @@ impl Default for ToolLimits {
     }
 }
 
-/// The names of all tools here, for checking a configuration.
+/// Names of all tools in this crate except the web tools, for checking a configuration.
 pub const NAMES: [&str; 12] = [
     "ls",
     "read_file",
@@ -73,7 +73,7 @@ pub const NAMES: [&str; 12] = [
 /// Names of the tools that every agent has.
 pub const BUILT_IN: [&str; 3] = ["ask_clarification", "write_todos", "view_image"];
 
-/// Returns a tool by its name.
+/// Returns the tool with this name.
 #[must_use]
 pub fn tool(name: &str, limits: ToolLimits) -> Option<Arc<dyn Tool>> {
     Some(match name {

@@ -1,9 +1,9 @@
-//! Line ends: models write LF, Windows files have CRLF. Texts are compared as if they only had LF, and new lines get
-//! the line ends of the surrounding text.
+//! Preserves line endings: models write LF, but files from Windows have CRLF. Texts are compared as if they had only
+//! LF, and new lines get the line endings of the surrounding text.
 
 use std::borrow::Cow;
 
-/// Returns a text with LF only.
+/// Returns a text with only LF line ends.
 pub(crate) fn unify(text: &str) -> Cow<'_, str> {
     if text.contains("\r\n") { text.replace("\r\n", "\n").into() } else { text.into() }
 }
@@ -17,7 +17,7 @@ fn with<'a>(text: Cow<'a, str>, line_end: &str) -> Cow<'a, str> {
     if line_end == "\n" || !text.contains('\n') { text } else { text.replace('\n', line_end).into() }
 }
 
-/// Line ends of a text, looked up in order of position.
+/// Looks up the line ends of a text, in order of position.
 struct LineEnds<'a> {
     text: &'a str,
     /// Position of the first line feed at or after the last lookup.
@@ -41,7 +41,7 @@ impl<'a> LineEnds<'a> {
     }
 }
 
-/// Text in which another text was found, regardless of line ends.
+/// The occurrences of one text in another, regardless of line ends.
 pub(crate) struct Occurrences<'a> {
     text: &'a str,
     /// Start and end of each occurrence, in bytes.
@@ -54,7 +54,7 @@ impl<'a> Occurrences<'a> {
         let (unified, wanted) = (unify(text), unify(wanted));
         let mut line_ends = text.match_indices("\r\n").map(|(at, _)| at).peekable();
         let mut passed = 0;
-        // A position in the original text is larger by the number of CRLF line ends before it.
+        // Each CRLF before a position makes its original position one larger.
         let mut original = |place: usize| {
             while line_ends.next_if(|at| at - passed < place).is_some() {
                 passed += 1;
@@ -71,7 +71,7 @@ impl<'a> Occurrences<'a> {
         self.places.len()
     }
 
-    /// Returns an upper bound of the size after a replacement, in bytes.
+    /// Returns an upper bound for the size after a replacement, in bytes.
     pub(crate) fn size_with(&self, new: &str) -> u64 {
         let found: usize = self.places.iter().map(|(start, end)| end - start).sum();
         let crlf = if self.text.contains("\r\n") { new.matches('\n').count() } else { 0 };
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_found_and_replaced_whatever_its_line_ends() {
+    fn text_is_found_and_replaced_regardless_of_line_ends() {
         for (text, old, new, count, expect) in [
             ("a\r\nb\r\nc", "a\nb", "A\nB", 1, "A\r\nB\r\nc"),
             ("a\r\nb\r\nc", "a\r\nb", "A\r\nB", 1, "A\r\nB\r\nc"),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_addition_has_the_line_ends_of_its_file() {
+    fn appended_text_gets_the_line_ends_of_its_file() {
         assert_eq!(like("b\nc\n", "a\r\n"), "b\r\nc\r\n");
         assert_eq!(like("b\r\nc\r\n", "a\n"), "b\nc\n");
         assert_eq!(like("b\n", ""), "b\n");

@@ -5,7 +5,7 @@ use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool, foreign};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Folder of users' files, as the agent sees it.
+/// Folder with the users' files, as seen by the agent.
 const UPLOADS: &str = "/mnt/user-data/uploads";
 /// Maximum number of uploads listed.
 const MAX_UPLOADS: usize = 500;
@@ -14,7 +14,7 @@ pub(crate) struct ListUploadedFiles;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
-    /// Only files whose name contains this, in any case. All if left out.
+    /// Lists only files whose name contains this text, in upper or lower case. Default: all files.
     #[serde(default)]
     name_contains: String,
 }
@@ -22,8 +22,9 @@ pub(crate) struct Args {
 impl TypedTool for ListUploadedFiles {
     type Args = Args;
     const NAME: &'static str = "list_uploaded_files";
-    const DESCRIPTION: &'static str = "Lists all files that people sent in this conversation, also long ago, with path and \
-         size. A document has its text as Markdown (.md) beside it, which read_file reads.";
+    const DESCRIPTION: &'static str = "Lists all files that users sent in this conversation, including old \
+                                       ones, with path and size. Next to a document is its text as a \
+                                       Markdown file (.md), which read_file can read.";
     const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
@@ -33,7 +34,7 @@ impl TypedTool for ListUploadedFiles {
         files.truncate(MAX_UPLOADS);
         files.retain(|file| !file.folder && name(&file.path).to_lowercase().contains(&wanted));
         if files.is_empty() {
-            let text = if wanted.is_empty() { "Nobody sent a file." } else { "No file has such a name." };
+            let text = if wanted.is_empty() { "No files were sent." } else { "No file name matches." };
             return Ok(text.to_owned().into());
         }
         let lines = files

@@ -1,4 +1,4 @@
-//! Read before write: an existing file is only replaced by an agent that knows its contents.
+//! Enforces read before write: an agent can change an existing file only if it has read the current contents.
 
 use crate::edit::{EditedFile, digest, plain};
 use pudu_base::{ToolCx, ToolError, Update};
@@ -13,11 +13,11 @@ pub(crate) fn knows(cx: &ToolCx, file: &EditedFile, path: &str, bytes: &[u8]) ->
     let now = digest(bytes);
     match cx.marks.digest(&plain(path)) {
         Some(known) if known == now || file.led(known, &now) => Ok(()),
-        Some(_) => Err(ToolError(format!("{path} has changed since you read it: read it again first"))),
+        Some(_) => Err(ToolError(format!("{path} has changed since you read it; read it again first"))),
         None => Err(unread(path)),
     }
 }
 
 fn unread(path: &str) -> ToolError {
-    ToolError(format!("{path} exists and you have not read it: read it first, or choose another name"))
+    ToolError(format!("{path} exists and you have not read it; read it first, or choose another name"))
 }

@@ -1,10 +1,10 @@
-//! File names: macOS decomposes accents, other programs and models write them composed.
+//! Finds files regardless of the Unicode form of their names: macOS decomposes accents, models compose them.
 
 use pudu_base::Sandbox;
 use std::borrow::Cow;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-/// Maximum number of entries of a folder that are compared with a name.
+/// Maximum number of a folder's entries that are compared with a name.
 const MAX_SIBLINGS: usize = 50_000;
 
 /// Returns a text with its accents composed.
@@ -13,7 +13,7 @@ pub(crate) fn composed(text: &str) -> Cow<'_, str> {
     if already { text.into() } else { text.nfc().collect::<String>().into() }
 }
 
-/// Returns the path of the existing file or folder that matches this path except for the form of accents. A path
+/// Returns the path of the existing file or folder that differs from this path only in the form of accents. A path
 /// without a match is returned unchanged.
 pub(crate) async fn existing(sandbox: &dyn Sandbox, path: String) -> String {
     if has_one_spelling(&path) {

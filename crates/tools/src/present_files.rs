@@ -5,7 +5,7 @@ use pudu_base::{MAX_ARTIFACTS, ToolCx, ToolError, ToolOutput, TypedTool, Update}
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Folder of files that may be sent.
+/// Folder with the files that may be sent.
 const OUTPUTS: &str = "/mnt/user-data/outputs/";
 
 pub(crate) struct PresentFiles;
@@ -20,16 +20,16 @@ impl TypedTool for PresentFiles {
     type Args = Args;
     const NAME: &'static str = "present_files";
     const DESCRIPTION: &'static str =
-        "Sends files from /mnt/user-data/outputs to the people in the chat, together with your next answer.";
+        "Sends files from /mnt/user-data/outputs to the users in the chat, together with your next answer.";
     const IDEMPOTENT: bool = true;
 
     async fn run(&self, mut args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         if args.filepaths.is_empty() {
-            return Err(ToolError("name at least one file".to_owned()));
+            return Err(ToolError("give at least one file".to_owned()));
         }
         if args.filepaths.len() > MAX_ARTIFACTS {
             let text = format!(
-                "{} files are too many: no more than {MAX_ARTIFACTS} go with one answer; put them into an archive",
+                "{} files are too many: an answer can have at most {MAX_ARTIFACTS}; put them into an archive",
                 args.filepaths.len()
             );
             return Err(ToolError(text));
@@ -37,9 +37,9 @@ impl TypedTool for PresentFiles {
         for path in &mut args.filepaths {
             *path = existing(&*cx.sandbox, std::mem::take(path)).await;
             if !path.starts_with(OUTPUTS) {
-                return Err(ToolError(format!("{path} is not below {OUTPUTS}: put a copy there first")));
+                return Err(ToolError(format!("{path} is not below {OUTPUTS}; put a copy there first")));
             }
-            // Only its existence matters here.
+            // Only checks that the file exists.
             cx.sandbox.measure(path).await.map_err(failed)?;
         }
         let text = format!("{} file(s) will be sent with your answer.", args.filepaths.len());

@@ -1,4 +1,4 @@
-//! Reads a text file, or some of its lines. An image is shown.
+//! Reads a text file or some of its lines. An image is shown to the model.
 
 use crate::{
     line_ends::unify,
@@ -16,18 +16,18 @@ pub(crate) struct ReadFile(pub(crate) usize);
 pub(crate) struct Args {
     /// The file's absolute path.
     path: String,
-    /// The first line to read, from 1. Everything from the beginning if left out.
+    /// The first line to read, from 1. Default: the beginning of the file.
     start_line: Option<usize>,
-    /// The last line to read. Everything to the end if left out.
+    /// The last line to read. Default: the end of the file.
     end_line: Option<usize>,
-    /// Number of characters to skip first: the way through lines that are too long to be shown whole.
+    /// Number of characters to skip first, to continue in lines that are too long to be shown in full.
     offset: Option<usize>,
 }
 
 impl TypedTool for ReadFile {
     type Args = Args;
     const NAME: &'static str = "read_file";
-    const DESCRIPTION: &'static str = "Reads a text file, whole or from one line to another.";
+    const DESCRIPTION: &'static str = "Reads a text file, or a range of its lines.";
     const IDEMPOTENT: bool = true;
     const HAS_PURPOSE: bool = true;
     const ORIGIN: ResultOrigin = ResultOrigin::Files;
@@ -57,10 +57,10 @@ fn lines(text: &str, args: &Args) -> Result<String, ToolError> {
     let (start, end) = (args.start_line.unwrap_or(1).max(1), args.end_line.unwrap_or(usize::MAX));
     let count = text.lines().count();
     if start > count || end < start {
-        let said = format!("{} has lines 1 to {count}: none of them was asked for", args.path);
+        let said = format!("{} has only the lines 1 to {count}", args.path);
         return Err(ToolError(said));
     }
-    // Built line by line: a list of all lines may take many times the memory of the file.
+    // Built line by line, because a list of all lines may take many times the memory of the file.
     let mut wanted = String::new();
     for (at, line) in text.lines().skip(start - 1).take(end - start + 1).enumerate() {
         if at > 0 {
@@ -78,7 +78,7 @@ fn behind(text: String, args: &Args) -> Result<String, ToolError> {
         Some((at, _)) => Ok(text.split_at(at).1.to_owned()),
         None => {
             let count = text.chars().count();
-            Err(ToolError(format!("{} has {count} characters there: none are behind the offset", args.path)))
+            Err(ToolError(format!("the offset is past the end: {} has {count} characters there", args.path)))
         }
     }
 }

@@ -17,9 +17,9 @@ pub(crate) struct StrReplace;
 pub(crate) struct Args {
     /// The file's absolute path.
     path: String,
-    /// The text to replace, exactly as the file has it. It has to occur once. LF is enough as line end.
+    /// The text to replace, exactly as in the file. It must occur once unless `replace_all` is set. LF matches CRLF.
     old_str: String,
-    /// The text that comes in its place.
+    /// The replacement.
     new_str: String,
     /// Whether to replace every occurrence.
     #[serde(default)]
@@ -29,17 +29,19 @@ pub(crate) struct Args {
 impl TypedTool for StrReplace {
     type Args = Args;
     const NAME: &'static str = "str_replace";
-    const DESCRIPTION: &'static str = "Replaces text in a file. The text has to occur exactly once, or all occurrences are replaced on request.";
+    const DESCRIPTION: &'static str = "Replaces text in a file. The text must occur exactly once, unless \
+                                       replace_all is set.";
     const HAS_PURPOSE: bool = true;
 
     async fn run(&self, mut args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         args.path = existing(&*cx.sandbox, args.path).await;
         if args.old_str.is_empty() {
-            return Err(ToolError("old_str is empty: name the text to replace".to_owned()));
+            return Err(ToolError("old_str is empty; give the text to replace".to_owned()));
         }
         if args.old_str != args.new_str && unify(&args.old_str) == unify(&args.new_str) {
             return Err(ToolError(
-                "old_str and new_str differ in their line ends only, which this tool keeps: use bash to convert them"
+                "old_str and new_str differ only in their line endings, which this tool preserves; use bash \
+                 to convert them"
                     .to_owned(),
             ));
         }
@@ -48,7 +50,7 @@ impl TypedTool for StrReplace {
         knows(cx, &file, &args.path, before.bytes())?;
         let found = Occurrences::all(&before.text, &args.old_str);
         check_occurrences(&args, found.count())?;
-        // Computed first: a short text in a thousand places may exceed the machine's memory.
+        // Checked first, because replacing a short text in thousands of places may exhaust the machine's memory.
         check_size(&args.path, found.size_with(&args.new_str))?;
         let after = before.with_text(&found.replace(&args.new_str));
         let after = after.map_err(|error| unencodable(&args.path, error))?;
@@ -66,7 +68,7 @@ fn check_occurrences(args: &Args, count: usize) -> Result<(), ToolError> {
         1 => Ok(()),
         _ if args.replace_all => Ok(()),
         _ => Err(ToolError(format!(
-            "old_str occurs {count} times in {}: name more of its surroundings",
+            "old_str occurs {count} times in {}; include more of the surrounding text",
             args.path
         ))),
     }

@@ -3,8 +3,8 @@ mod encodings;
 
 use super::*;
 use pudu_base::{
-    BoxFuture, DirEntry, Exec, Image, Killed, Marks, Question, Sandbox, SandboxError, SandboxProvider,
-    ShellCommand, ThreadState, Todo, TodoStatus, ToolCx, ToolError, ToolOutput, Update,
+    BoxFuture, DirEntry, Exec, Image, Killed, Marks, Question, QuestionKind, Sandbox, SandboxError,
+    SandboxProvider, ShellCommand, ThreadState, Todo, TodoStatus, ToolCx, ToolError, ToolOutput, Update,
 };
 use pudu_sandbox::{Folders, LocalSandboxes, Options};
 use serde_json::{Value, json};
@@ -39,6 +39,7 @@ pub(crate) fn cx(sandbox: Arc<dyn Sandbox>, marks: Arc<Marks>) -> ToolCx {
         marks,
         events: tell,
         allowed_tools: None,
+        host: Arc::new(pudu_base::NoCallHost),
     }
 }
 
@@ -116,11 +117,11 @@ async fn a_line_that_is_too_long_is_read_by_offset() {
     let file = "/mnt/user-data/workspace/a.json";
     let line = format!("{}{}", "ä".repeat(40), "ö".repeat(20));
     bench.check("write_file", json!({"path": file, "content": format!("first\n{line}\n")}), "OK").await;
-    let cut = format!("{}\n[… 20 characters more …]", "ä".repeat(40));
+    let cut = format!("{}\n[… 20 more characters …]", "ä".repeat(40));
     bench.check("read_file", json!({"path": file, "start_line": 2}), &cut).await;
     let rest = json!({"path": file, "start_line": 2, "offset": 40});
     bench.check("read_file", rest, &"ö".repeat(20)).await;
-    let error = format!("Error: {file} has 60 characters there: none are behind the offset");
+    let error = format!("Error: the offset is past the end: {file} has 60 characters there");
     bench.check("read_file", json!({"path": file, "start_line": 2, "offset": 60}), &error).await;
 }
 
@@ -140,19 +141,19 @@ async fn what_cannot_be_done_is_said_so_that_the_call_can_be_mended() {
         (
             "read_file",
             json!({"path": file, "start_line": 9}),
-            &format!("Error: {file} has lines 1 to 1: none of them was asked for"),
+            &format!("Error: {file} has only the lines 1 to 1"),
         ),
-        ("str_replace", replace(""), "Error: old_str is empty: name the text to replace"),
+        ("str_replace", replace(""), "Error: old_str is empty; give the text to replace"),
         ("str_replace", replace("b"), &format!("Error: old_str does not occur in {file}")),
         (
             "str_replace",
             replace("a"),
-            &format!("Error: old_str occurs 2 times in {file}: name more of its surroundings"),
+            &format!("Error: old_str occurs 2 times in {file}; include more of the surrounding text"),
         ),
         (
             "present_files",
             json!({"filepaths": [file]}),
-            &format!("Error: {file} is not below /mnt/user-data/outputs/: put a copy there first"),
+            &format!("Error: {file} is not below /mnt/user-data/outputs/; put a copy there first"),
         ),
         (
             "present_files",
@@ -167,7 +168,7 @@ async fn what_cannot_be_done_is_said_so_that_the_call_can_be_mended() {
         (
             "present_files",
             json!({"filepaths": vec!["/mnt/user-data/outputs/a"; 21]}),
-            "Error: 21 files are too many: no more than 20 go with one answer; put them into an archive",
+            "Error: 21 files are too many: an answer can have at most 20; put them into an archive",
         ),
         ("ls", json!({}), "Error: the arguments do not fit ls: missing field `path`"),
     ] {
@@ -203,7 +204,7 @@ async fn a_file_is_not_replaced_by_one_who_does_not_know_what_is_in_it() {
     let write = |text: &str| json!({"path": file, "content": text});
     let replace = |old: &str, new: &str| json!({"path": file, "old_str": old, "new_str": new});
     let unread =
-        format!("Error: {file} exists and you have not read it: read it first, or choose another name");
+        format!("Error: {file} exists and you have not read it; read it first, or choose another name");
     bench.sandbox.write(file, b"somebody's work", false).await.unwrap();
     bench.check("write_file", write("mine"), &unread).await;
     bench.check("str_replace", replace("work", "play"), &unread).await;
@@ -211,7 +212,7 @@ async fn a_file_is_not_replaced_by_one_who_does_not_know_what_is_in_it() {
     bench.check("str_replace", replace("work", "play"), "OK").await;
     bench.check("write_file", write("mine"), "OK").await;
     bench.sandbox.write(file, b"theirs, mine", false).await.unwrap();
-    let changed = format!("Error: {file} has changed since you read it: read it again first");
+    let changed = format!("Error: {file} has changed since you read it; read it again first");
     bench.check("write_file", write("mine"), &changed).await;
     bench.check("str_replace", replace("mine", "ours"), &changed).await;
     bench.check("write_file", json!({"path": file, "content": "!", "append": true}), &changed).await;
@@ -250,7 +251,7 @@ async fn a_file_is_the_same_however_its_path_is_spelt() {
         bench.check("read_file", json!({"path": read}), "before").await;
         bench.check("write_file", json!({"path": written, "content": "mine"}), "OK").await;
         bench.sandbox.write(spelt[0], b"theirs", false).await.unwrap();
-        let changed = format!("Error: {read} has changed since you read it: read it again first");
+        let changed = format!("Error: {read} has changed since you read it; read it again first");
         bench.check("write_file", json!({"path": read, "content": "again"}), &changed).await;
     }
 }
@@ -296,8 +297,8 @@ async fn files_are_found_by_name_and_by_what_is_in_them() {
         .await;
     bench.check("glob", find("*.rs"), &format!("No files match *.rs below {root}.")).await;
     let few = json!({"pattern": "**/*", "path": root, "include_dirs": true, "max_results": 1});
-    bench.check("glob", few, &format!("1. {root}/a.py\n[… more match: narrow the pattern …]")).await;
-    let odd = format!("[not searched, no text: it is binary: {root}/lib/d.bin]");
+    bench.check("glob", few, &format!("1. {root}/a.py\n[… more files match; narrow the pattern …]")).await;
+    let odd = format!("[not searched, not text: it is binary: {root}/lib/d.bin]");
     let all = format!(
         "{root}/a.py:2: print('Hello')\n{root}/lib/b.py:1: # hello there\n{root}/lib/c.txt:1: HELLO\n{odd}"
     );
@@ -311,14 +312,14 @@ async fn files_are_found_by_name_and_by_what_is_in_them() {
         .check(
             "grep",
             one,
-            &format!("{root}/a.py:2: print('Hello')\n[… more lines match: narrow the pattern …]"),
+            &format!("{root}/a.py:2: print('Hello')\n[… more lines match; narrow the pattern …]"),
         )
         .await;
     for (name, pattern) in [("grep", "("), ("glob", "[")] {
         let Err(ToolError(text)) = bench.output(name, find(pattern)).await else {
             panic!("{name} takes {pattern}")
         };
-        assert!(text.starts_with("the pattern cannot be read: "), "{text}");
+        assert!(text.starts_with("invalid pattern: "), "{text}");
     }
     bench
         .check(
@@ -335,8 +336,12 @@ async fn what_a_tool_means_besides_its_text_is_said_in_types() {
     let asked = json!({"question": " Which? ", "clarification_type": "approach_choice", "context": "Two ways.",
         "options": ["fast", " ", "safe"]});
     let output = bench.output("ask_clarification", asked).await.unwrap();
-    let question =
-        Question { text: "Two ways.\n\n🔀 Which?".into(), options: vec!["fast".into(), "safe".into()] };
+    let question = Question {
+        text: "Two ways.\n\n🔀 Which?".into(),
+        kind: QuestionKind::ApproachChoice,
+        options: vec!["fast".into(), "safe".into()],
+        fields: Vec::new(),
+    };
     assert_eq!(output.question, Some(question));
     let todos = json!({"todos": [{"content": "look", "status": "in_progress"}]});
     let output = bench.output("write_todos", todos).await.unwrap();
@@ -351,7 +356,7 @@ async fn what_a_tool_means_besides_its_text_is_said_in_types() {
         .check(
             "view_image",
             json!({"image_path": path}),
-            &format!("Error: {path} is no PNG, JPEG, WebP or GIF"),
+            &format!("Error: {path} is not a PNG, JPEG, WebP or GIF image"),
         )
         .await;
     let empty = json!({"question": " ", "clarification_type": "suggestion"});
@@ -397,9 +402,8 @@ async fn a_command_that_was_killed_says_why_and_what_it_had_said() {
         bash.call(json!({"command": "x"}), &cx).await.unwrap().text
     };
     assert_eq!(say(Killed::Late).await, "so far\n\nKilled: it ran longer than 7 s");
-    assert_eq!(say(Killed::Memory(5 << 20)).await, "so far\n\nKilled: it took more than 5 MiB of memory");
-    let disk =
-        "so far\n\nKilled: the files under /mnt/user-data take more than 3 MiB; remove what is not needed";
+    assert_eq!(say(Killed::Memory(5 << 20)).await, "so far\n\nKilled: it used more than 5 MiB of memory");
+    let disk = "so far\n\nKilled: the files under /mnt/user-data take more than 3 MiB; remove files that are not needed";
     assert_eq!(say(Killed::Disk(3 << 20)).await, disk);
     assert_eq!(say(Killed::HostDisk).await, "so far\n\nKilled: the disk of this machine is almost full");
 }
@@ -409,11 +413,11 @@ fn the_shell_says_what_a_command_finds() {
     let about = |shell| {
         tool("bash", ToolLimits { shell, ..ToolLimits::default() }).unwrap().spec().description.clone()
     };
-    assert!(about(Shell::Host).ends_with("because /mnt/user-data is not there for the shell."));
+    assert!(about(Shell::Host).ends_with("because the shell has no /mnt/user-data."));
     for (network, words) in [
-        (Network::None, "There is no network."),
-        (Network::Proxy, "by the proxy that the environment names."),
-        (Network::Full, "There is a network."),
+        (Network::None, "There is no network access."),
+        (Network::Proxy, "through the proxy in the environment variables."),
+        (Network::Full, "There is network access."),
     ] {
         let about = about(Shell::Confined(network));
         assert!(about.contains("/mnt/user-data/workspace") && about.ends_with(words), "{about}");

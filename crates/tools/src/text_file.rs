@@ -1,4 +1,4 @@
-//! Files that tools read and write, and their errors for the model.
+//! Reads text files for the tools, and maps errors to texts for the model.
 
 use pudu_base::{Sandbox, SandboxError, ToolError};
 use pudu_documents::{
@@ -9,23 +9,23 @@ use pudu_documents::{
 /// Maximum size of a file that a tool reads or writes, in bytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Size of the head that shows whether a file is a document, in bytes.
+/// Length of the beginning that reveals whether a file is a document, in bytes.
 const HEAD: usize = 4096;
 
-// Not `From`: both types are foreign.
-#[allow(clippy::needless_pass_by_value, reason = "fits map_err")]
+// Not `From`, because both types are foreign.
+#[allow(clippy::needless_pass_by_value, reason = "passed to map_err")]
 pub(crate) fn failed(error: SandboxError) -> ToolError {
     ToolError(error.to_string())
 }
 
-/// Refuses to write a text file that no tool could read again.
+/// Fails if a text file would become too large for the tools to read.
 pub(crate) fn check_size(path: &str, size: u64) -> Result<(), ToolError> {
     if size <= MAX_FILE_BYTES {
         return Ok(());
     }
     Err(ToolError(format!(
-        "{path} would have {size} bytes, more than the {MAX_FILE_BYTES} that a text file may have here: write less at \
-         once, or use bash"
+        "{path} would have {size} bytes, more than the limit of {MAX_FILE_BYTES} for text files; write less, \
+         or use bash"
     )))
 }
 
@@ -43,18 +43,19 @@ pub(crate) async fn read(sandbox: &dyn Sandbox, path: &str) -> Result<Vec<u8>, T
 pub(crate) fn text(bytes: Vec<u8>, path: &str) -> Result<TextFile, ToolError> {
     let head = bytes.get(..HEAD).unwrap_or(&bytes);
     let advice = if DocumentKind::may_be_document(head, "") {
-        ", a document: what people upload has its text beside it as Markdown; use bash for other documents"
+        ", but a document; an uploaded document has its text next to it as Markdown; use bash for other \
+         documents"
     } else {
         ""
     };
     TextFile::read(bytes).map_err(|why| ToolError(format!("{path} is not a text file: {why}{advice}")))
 }
 
-/// Returns a tool's result with notes about the bytes of a file.
+/// Adds notes about a file's encoding and invalid bytes to a tool's result.
 pub(crate) fn with_notes(mut text: String, file: &TextFile) -> String {
     let name = file.encoding.name();
     if !file.encoding.is_utf8() {
-        text.push_str(&format!("\n[the file is in {name}; changes keep it]"));
+        text.push_str(&format!("\n[the encoding of the file is {name}; changes keep it]"));
     }
     if file.is_damaged() {
         text.push_str(&format!("\n[bytes that are not valid {name} are shown as \u{FFFD}]"));
@@ -62,7 +63,7 @@ pub(crate) fn with_notes(mut text: String, file: &TextFile) -> String {
     text
 }
 
-/// Maps the error of encoding a file's new text.
+/// Returns the error for new text that cannot be encoded like its file.
 pub(crate) fn unencodable(path: &str, error: EncodeError) -> ToolError {
     ToolError(format!("{path} was not changed: {error}"))
 }

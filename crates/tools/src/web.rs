@@ -1,10 +1,10 @@
-//! The tools with network access: `web_search`, `web_fetch`, `image_search`, each by one of several providers, one file
-//! per provider.
+//! The tools with network access: `web_search`, `web_fetch` and `image_search`. Each is backed by one of several
+//! providers, which have one file each.
 //!
-//! Three rules hold for all. Addresses chosen by the model or a page are fetched through the guard of
-//! `pudu-net` (`own.rs`), or at least checked by it before a provider gets them; only a provider's own endpoint, which
-//! the operator configured, is trusted. Results are foreign text: they are sanitized and framed (`foreign.rs`). Errors
-//! let the model continue, and never contain the operator's keys (`exchange.rs`).
+//! Three rules apply to all. URLs chosen by the model or by a page are fetched through the guard of `pudu-net`
+//! (`own.rs`), or at least checked by it before a provider gets them; only a provider's own endpoint, which the
+//! operator configured, is trusted. Results are foreign text, which is sanitized and framed (`foreign.rs`). Errors let
+//! the model continue and never contain the operator's keys (`exchange.rs`).
 
 mod brave;
 mod duckduckgo;
@@ -33,13 +33,13 @@ use std::{sync::Arc, time::Duration};
 /// Service that searches or fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
-    /// pudu itself: fetches pages and converts them to Markdown.
+    /// pudu itself, which fetches pages and converts them to Markdown.
     Own,
-    /// DuckDuckGo's web pages; needs no key.
+    /// DuckDuckGo's web pages, which need no key.
     DuckDuckGo,
     /// Tavily.
     Tavily,
-    /// Jina's reader; works without a key at a low rate.
+    /// Jina's reader, which needs no key at a low rate.
     Jina,
     /// Firecrawl, in the cloud or self-hosted.
     Firecrawl,
@@ -47,13 +47,13 @@ pub enum Provider {
     SearXng,
     /// Brave Search.
     Brave,
-    /// Serper: Google's results.
+    /// Serper, which returns Google's results.
     Serper,
     /// Exa.
     Exa,
 }
 
-/// Kind of request to a provider.
+/// Tool that a provider can back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebCapability {
     /// `web_search`.
@@ -77,7 +77,7 @@ pub enum Safe {
 }
 
 impl Safe {
-    /// Returns the name that most providers use.
+    /// Returns the name of the level that most providers use.
     fn word(self) -> &'static str {
         match self {
             Self::On => "strict",
@@ -86,7 +86,7 @@ impl Safe {
         }
     }
 
-    /// Returns the number that SearXNG uses.
+    /// Returns SearXNG's number for the level.
     fn number(self) -> &'static str {
         match self {
             Self::On => "2",
@@ -99,17 +99,17 @@ impl Safe {
 /// Settings of a tool.
 #[derive(Clone, Debug)]
 pub struct WebSettings {
-    /// Base URL of the provider, if not its usual one.
+    /// Base URL of the provider, if it differs from the default.
     pub base_url: Option<Url>,
     /// The key, for providers that need one.
     pub api_key: Option<SecretString>,
     /// Maximum number of results of a search.
     pub max_results: usize,
-    /// Maximum length of a page, or of a search's snippet, that the model reads at once, in characters.
+    /// Maximum length of a search result's snippet, or of the part of a page returned by one call, in characters.
     pub max_chars: usize,
     /// Timeout of one request.
     pub timeout: Duration,
-    /// Region of the results, for DuckDuckGo (`wt-wt` is worldwide) and Brave (a country).
+    /// Region of the results: DuckDuckGo's region code (`wt-wt` is worldwide) or Brave's country.
     pub region: Option<String>,
     /// How strictly a search filters explicit results.
     pub safe: Safe,
@@ -148,14 +148,14 @@ pub fn tool(
     })
 }
 
-/// Converts a page like `web_fetch`, for fuzzers.
+/// Converts a page as `web_fetch` does, for fuzzers.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn fuzz(kind: &str, body: &[u8]) -> Option<String> {
     let url = Url::parse("https://example.com/a").ok()?;
     web_fetch::render_page(&page::read(&url, kind, body).ok()?, 0, 10_000).ok()
 }
 
-/// Client used by the files of all providers.
+/// Client that all providers share.
 pub(crate) struct ProviderClient {
     provider: Provider,
     settings: WebSettings,
@@ -173,17 +173,18 @@ impl ProviderClient {
         Ok(Self { provider, settings, exchange, guard })
     }
 
-    /// Returns an address of the provider: the default one, or the configured base with the same path.
+    /// Returns the URL of an endpoint, with the provider's default base URL or the configured one.
     fn endpoint(&self, usual: &str, path: &str) -> String {
         let base = self.settings.base_url.as_ref().map_or(usual, Url::as_str);
         format!("{}{path}", base.trim_end_matches('/'))
     }
 
-    /// Returns the key; the error explains that the operator has to set one.
+    /// Returns the API key. The error says that the operator has to set one.
     fn key(&self) -> Result<&SecretString, ToolError> {
         self.settings.api_key.as_ref().ok_or_else(|| {
             ToolError(format!(
-                "{} needs an API key and has none. Whoever runs this bot has to mend it; go on without",
+                "{} needs an API key, which is not configured. The bot's admin has to fix it; continue \
+                 without it",
                 self.provider.title()
             ))
         })
@@ -207,7 +208,7 @@ impl Provider {
     }
 }
 
-/// One result of a search.
+/// A search result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hit {
     pub(crate) title: String,
@@ -221,11 +222,11 @@ pub(crate) struct ImageResult {
     pub(crate) title: String,
     pub(crate) image_url: String,
     pub(crate) thumbnail_url: String,
-    /// The page that shows it.
+    /// The page that shows the image.
     pub(crate) source_url: String,
 }
 
-/// A page as Markdown, or as plain text of another type.
+/// A page as Markdown, or a file of another textual type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FetchedPage {
     pub(crate) url: String,

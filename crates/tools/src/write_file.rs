@@ -16,7 +16,7 @@ pub(crate) struct WriteFile;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
-    /// The file's absolute path. Missing folders are made.
+    /// The file's absolute path. Missing folders are created.
     path: String,
     /// The text to write.
     content: String,
@@ -28,7 +28,8 @@ pub(crate) struct Args {
 impl TypedTool for WriteFile {
     type Args = Args;
     const NAME: &'static str = "write_file";
-    const DESCRIPTION: &'static str = "Writes a text file, or adds to its end. A file that is there already has to be read before it is replaced or added to.";
+    const DESCRIPTION: &'static str = "Writes a text file, or appends to it. Read an existing file before \
+                                       you replace it or append to it.";
     const HAS_PURPOSE: bool = true;
 
     async fn run(&self, mut args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
@@ -47,7 +48,7 @@ impl TypedTool for WriteFile {
     }
 }
 
-/// Returns the bytes to write, and the result for the model. Appended text gets the encoding and line ends of the file.
+/// Returns the bytes to write and the result for the model. Appended text gets the encoding and line ends of the file.
 fn content(args: &Args, before: Option<&[u8]>) -> Result<(Vec<u8>, String), ToolError> {
     let as_written = args.content.as_bytes().to_vec();
     let Some(file) = before.and_then(|bytes| TextFile::read(bytes.to_vec()).ok()) else {
@@ -58,7 +59,7 @@ fn content(args: &Args, before: Option<&[u8]>) -> Result<(Vec<u8>, String), Tool
         let note = if file.encoding.is_utf8() {
             "OK".to_owned()
         } else {
-            format!("OK: the file was in {name}, and is in UTF-8 now")
+            format!("OK: the encoding changed from {name} to UTF-8")
         };
         return Ok((as_written, note));
     }
@@ -66,8 +67,8 @@ fn content(args: &Args, before: Option<&[u8]>) -> Result<(Vec<u8>, String), Tool
     Ok((content.map_err(|error| unencodable(&args.path, error))?, "OK".to_owned()))
 }
 
-/// Fails if the agent would replace or extend unknown contents. Returns the current contents; `None` if the file is too
-/// large to read, in which case appending is still allowed.
+/// Fails if the agent does not know the contents that it would replace or extend. Returns the current contents; `None`
+/// if the file is too large to read, in which case it can still be appended to.
 async fn known(file: &EditedFile, args: &Args, cx: &ToolCx) -> Result<Option<Vec<u8>>, ToolError> {
     match cx.sandbox.read(&args.path, MAX_FILE_BYTES).await {
         Ok(bytes) if bytes.is_empty() => Ok(Some(bytes)),

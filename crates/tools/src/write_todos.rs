@@ -20,8 +20,9 @@ pub(crate) struct Args {
 impl TypedTool for WriteTodos {
     type Args = Args;
     const NAME: &'static str = "write_todos";
-    const DESCRIPTION: &'static str = "Keeps a list of what is to be done, for work of three steps or more. Write the whole list each \
-         time; have one entry in progress, and complete an entry as soon as it is done.";
+    const DESCRIPTION: &'static str = "Keeps a to-do list, for work of three or more steps. Write the whole \
+                                       list each time, keep one entry in progress, and mark an entry as \
+                                       completed as soon as it is done.";
     const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
@@ -31,7 +32,7 @@ impl TypedTool for WriteTodos {
         if args.todos.iter().any(|todo| todo.content.chars().nth(MAX_ENTRY_CHARS).is_some()) {
             return Err(ToolError(format!("an entry has at most {MAX_ENTRY_CHARS} characters")));
         }
-        let text = format!("The list has {} entries now.", args.todos.len());
+        let text = format!("The list has {} entries.", args.todos.len());
         Ok(ToolOutput { text, updates: vec![Update::Todos(args.todos)], ..ToolOutput::default() })
     }
 }

@@ -2,15 +2,15 @@
 
 use super::wire::Unsent;
 use futures_util::{StreamExt, stream::BoxStream};
-use pudu_client::net::{
-    self,
+use pudu_dispatch::view::RunView;
+use pudu_net::{
+    self as net,
     reqwest::{
         Client, Error, Method, RequestBuilder, Response, StatusCode,
         header::{ACCEPT_LANGUAGE, RETRY_AFTER},
     },
-    sse::SseDecoder,
+    sse::{SseDecoder, SseEvent},
 };
-use pudu_dispatch::view::RunView;
 use pudu_texts::Language;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -20,30 +20,30 @@ use std::{collections::VecDeque, time::Duration};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of a command, which may ask a model.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
-/// The daemon gives a sign of life every 15 s; three missed ones mean that it is gone.
+/// Timeout of a silent stream. The daemon sends a heartbeat every 15 s, so three have been missed by then.
 const SILENCE: Duration = Duration::from_secs(45);
-const LOCKED: &str = "the daemon asks for its token: give --token or set PUDU_TOKEN";
-const WRONG_TOKEN: &str = "the daemon does not take this token: see `gateway.token` of its configuration, or the file \
+const LOCKED: &str = "the daemon requires a token; give --token or set PUDU_TOKEN";
+const WRONG_TOKEN: &str = "the daemon rejected this token; see `gateway.token` in its configuration, or the file \
                            gateway-token in its home";
 
 /// The HTTP API of a daemon.
 #[derive(Clone)]
-pub(super) struct Api {
+pub(in crate::cli) struct Api {
     client: Client,
     url: String,
     token: Option<SecretString>,
-    /// The person's language.
+    /// The person's language, if known.
     language: Option<Language>,
 }
 
-/// Why a request has no answer.
+/// Reason why a request failed.
 #[derive(Debug)]
-pub(super) enum ApiFailure {
-    /// There is nothing at this address.
+pub(in crate::cli) enum ApiFailure {
+    /// The daemon has nothing at this URL.
     Missing(String),
-    /// The daemon refuses it.
+    /// The daemon refused the request.
     Refused(String),
-    /// The daemon cannot answer now, or not be reached.
+    /// The daemon is unreachable, or cannot answer now.
     Later { reason: String, after: Option<Duration> },
 }
 
@@ -57,8 +57,8 @@ impl From<ApiFailure> for Unsent {
 }
 
 impl Api {
-    /// Makes a client of the daemon at `url`.
-    pub(super) fn new(
+    /// Creates a client for the daemon at `url`.
+    pub(in crate::cli) fn new(
         url: &str,
         token: Option<SecretString>,
         language: Option<Language>,
@@ -66,29 +66,33 @@ impl Api {
         Ok(Self { client: net::client()?, url: url.trim_end_matches('/').to_owned(), token, language })
     }
 
-    /// Returns whether a pudu answers there within a time.
-    pub(super) async fn answers(&self, within: Duration) -> bool {
+    /// Returns whether pudu answers at the URL within this time.
+    pub(in crate::cli) async fn answers(&self, within: Duration) -> bool {
         let asked = self.client.get(format!("{}/health", self.url)).timeout(within).send().await;
         let Ok(answer) = asked else { return false };
         let facts = answer.json::<Value>().await.unwrap_or_default();
         facts.get("service").and_then(Value::as_str) == Some("pudu")
     }
 
-    /// Returns the address of a path below `/api`.
-    pub(super) fn address(&self, path: &str) -> String {
+    /// Returns the URL of a path below `/api`.
+    pub(in crate::cli) fn address(&self, path: &str) -> String {
         format!("{}/api/{path}", self.url)
     }
 
-    pub(super) async fn get(&self, path: &str) -> Result<Value, ApiFailure> {
+    pub(in crate::cli) async fn get(&self, path: &str) -> Result<Value, ApiFailure> {
         read(self.send(self.request(Method::GET, path).timeout(REQUEST_TIMEOUT)).await?).await
     }
 
-    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, ApiFailure> {
+    pub(in crate::cli) async fn post(&self, path: &str, body: &Value) -> Result<Value, ApiFailure> {
         self.post_within(REQUEST_TIMEOUT, path, body).await
     }
 
-    /// Posts a slash command.
-    pub(super) async fn command(&self, path: &str, body: &Value) -> Result<Value, ApiFailure> {
+    pub(in crate::cli) async fn patch(&self, path: &str, body: &Value) -> Result<Value, ApiFailure> {
+        read(self.send(self.request(Method::PATCH, path).json(body).timeout(REQUEST_TIMEOUT)).await?).await
+    }
+
+    /// Sends a slash command.
+    pub(in crate::cli) async fn command(&self, path: &str, body: &Value) -> Result<Value, ApiFailure> {
         self.post_within(COMMAND_TIMEOUT, path, body).await
     }
 
@@ -96,11 +100,27 @@ impl Api {
         read(self.send(self.request(Method::POST, path).json(body).timeout(timeout)).await?).await
     }
 
+    /// Follows the frames of a run in these stream modes, from the start or after the frame with an id.
+    pub(in crate::cli) async fn frames(
+        &self,
+        thread: &str,
+        run: &str,
+        modes: &str,
+        after: Option<&str>,
+    ) -> Result<RunFrames, ApiFailure> {
+        let request =
+            self.request(Method::GET, &format!("threads/{thread}/runs/{run}/stream?stream_mode={modes}"));
+        let request = match after {
+            Some(id) => request.header("Last-Event-ID", id),
+            None => request,
+        };
+        let opened = tokio::time::timeout(REQUEST_TIMEOUT, self.send(request)).await;
+        Ok(RunFrames::new(opened.unwrap_or_else(|_| Err(unreachable()))?))
+    }
+
     /// Follows the views of a run.
-    pub(super) async fn views(&self, thread: &str, run: &str) -> Result<Views, ApiFailure> {
-        let path = format!("threads/{thread}/runs/{run}/stream?stream_mode=view");
-        let opened = tokio::time::timeout(REQUEST_TIMEOUT, self.send(self.request(Method::GET, &path))).await;
-        Ok(Views::new(opened.unwrap_or_else(|_| Err(unreachable()))?))
+    pub(in crate::cli) async fn views(&self, thread: &str, run: &str) -> Result<Views, ApiFailure> {
+        Ok(Views(self.frames(thread, run, "view", None).await?))
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
@@ -115,7 +135,7 @@ impl Api {
         }
     }
 
-    /// Sends a request; an answer that is an error is returned as one.
+    /// Sends a request. An error status becomes an error.
     async fn send(&self, request: RequestBuilder) -> Result<Response, ApiFailure> {
         let answer = request.send().await.map_err(|_| unreachable())?;
         let status = answer.status();
@@ -150,7 +170,7 @@ async fn read(answer: Response) -> Result<Value, ApiFailure> {
     }
 }
 
-/// Returns the daemon's text about an error.
+/// Returns the daemon's error message.
 async fn reason(answer: Response) -> String {
     let status = answer.status();
     let body = answer.json::<Value>().await.unwrap_or_default();
@@ -158,36 +178,54 @@ async fn reason(answer: Response) -> String {
     detail.map_or_else(|| format!("the daemon answers with {status}"), str::to_owned)
 }
 
-/// The views of a run on one connection.
-pub(super) struct Views {
+/// The frames of a run on one connection.
+pub(in crate::cli) struct RunFrames {
     bytes: BoxStream<'static, Result<Vec<u8>, Error>>,
     decoder: SseDecoder,
-    ready: VecDeque<RunView>,
+    ready: VecDeque<SseEvent>,
 }
 
-impl Views {
+impl RunFrames {
     fn new(answer: Response) -> Self {
         let bytes = answer.bytes_stream().map(|chunk| chunk.map(Vec::from)).boxed();
         Self { bytes, decoder: SseDecoder::default(), ready: VecDeque::new() }
     }
 
-    /// Returns the next view; nothing when the connection is over.
+    /// Returns the next frame; `None` once the connection has ended.
     ///
     /// # Cancel safety
-    /// Dropping the future loses no view.
-    pub(super) async fn next(&mut self) -> Option<RunView> {
+    /// Dropping the future loses no frame.
+    pub(in crate::cli) async fn next(&mut self) -> Option<SseEvent> {
         while self.ready.is_empty() {
             let chunk = tokio::time::timeout(SILENCE, self.bytes.next()).await.ok()??.ok()?;
-            let events = self.decoder.push(&chunk).ok()?;
-            let views = events.iter().filter(|event| event.event == "view");
-            self.ready.extend(views.filter_map(|event| serde_json::from_str(&event.data).ok()));
+            self.ready.extend(self.decoder.push(&chunk).ok()?);
         }
         self.ready.pop_front()
     }
 }
 
-/// Returns how long to wait after a number of failures: 0.2 s, doubled up to 6.4 s.
-pub(super) fn backoff(failures: u32) -> Duration {
+/// The views of a run on one connection.
+pub(in crate::cli) struct Views(RunFrames);
+
+impl Views {
+    /// Returns the next view; `None` once the connection has ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no view.
+    pub(in crate::cli) async fn next(&mut self) -> Option<RunView> {
+        loop {
+            let frame = self.0.next().await?;
+            if frame.event == "view"
+                && let Ok(view) = serde_json::from_str(&frame.data)
+            {
+                return Some(view);
+            }
+        }
+    }
+}
+
+/// Returns the delay after a number of failures: 0.2 s, doubled up to 6.4 s.
+pub(in crate::cli) fn backoff(failures: u32) -> Duration {
     match failures {
         0 => Duration::ZERO,
         count => Duration::from_millis(100) * 2_u32.pow(count.min(6)),

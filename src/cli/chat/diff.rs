@@ -1,11 +1,11 @@
-//! Changes of files on a terminal: a coloured diff below the answer.
+//! Renders the changed files of a run on a terminal, as a coloured diff below the answer.
 
 use super::paint::{Paint, TextLook, tame};
 
-/// Maximum number of lines that are shown; those that name files are shown behind it, too.
+/// Maximum number of lines shown. File names after these lines are shown as well.
 const MAX_LINES: usize = 80;
 
-/// Lays out unified diffs, each behind the line that names its file.
+/// Formats unified diffs, each after the line with its file name.
 pub(super) fn lines(diff: &str, paint: Paint) -> Vec<String> {
     let (shown, rest): (Vec<_>, Vec<_>) =
         diff.lines().enumerate().partition(|(at, line)| *at < MAX_LINES || names_file(line));
@@ -22,7 +22,7 @@ fn more_lines(count: usize) -> String {
     }
 }
 
-/// Returns whether a line names a file. A line of a hunk begins with a mark, never with a letter.
+/// Returns whether a line names a file. A line of a hunk never begins with a letter.
 fn names_file(line: &str) -> bool {
     ["A ", "M ", "D ", "L "].iter().any(|status| line.starts_with(status))
 }

@@ -1,12 +1,11 @@
-//! Splits a growing answer into the part that is printed for good and the part that may still change.
+//! Splits a growing answer into a part that is printed permanently and a part that may still change.
 //!
-//! Blocks that are complete go to the terminal once and scroll away with it; only the last, unfinished one is
-//! drawn again and again.
+//! Complete blocks are printed once and scroll away; only the last, unfinished block is redrawn.
 
 use super::{markdown::settled, wire::TranscriptLine};
 use std::collections::HashMap;
 
-/// The growing answers, each with its printed part.
+/// The growing answers, with the printed part of each.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     printed: HashMap<String, String>,
@@ -15,14 +14,14 @@ pub(super) struct Flow {
 /// Output for an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct AnswerStep {
-    /// Markdown to print for good.
+    /// Markdown to print permanently.
     pub(super) print: String,
-    /// Markdown to show below it for now.
+    /// Markdown to show below it temporarily.
     pub(super) tail: String,
 }
 
 impl Flow {
-    /// Takes the newest view of an answer. A text that does not continue the printed part is printed in full.
+    /// Processes the newest view of an answer. A text that does not continue the printed part is printed again in full.
     pub(super) fn step(&mut self, line: &TranscriptLine) -> AnswerStep {
         let before = self.printed.get(&line.id).map_or("", String::as_str);
         let before = if line.text.starts_with(before) { before.len() } else { 0 };

@@ -1,7 +1,7 @@
-//! Markdown on a terminal: lines of styled text that fit its width.
+//! Renders Markdown on a terminal, as lines of styled text that fit the width.
 //!
-//! The meaning of Markdown is decided in `pudu_channels::render`, for all chats alike; this writes it down.
-//! Code is not wrapped, so that it can be copied. A table that is too wide becomes a list of its rows.
+//! Parsing is shared with all chats, in `pudu_channels::render`; this module renders the result. Code is not wrapped,
+//! so that it can be copied. A table that is too wide becomes a list of its rows.
 
 use super::{
     paint::{Paint, TextLook, tame},
@@ -10,12 +10,12 @@ use super::{
 use comrak::Arena;
 use pudu_channels::render::{self, Rich, Span, Style};
 
-/// How a text is laid out.
+/// How text is rendered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// The columns that there are.
+    /// Number of columns.
     pub(super) width: usize,
-    /// Whether it is styled.
+    /// Whether text is styled.
     pub(super) paint: Paint,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn lines(markdown: &str, layout: Layout) -> Vec<String> {
             Some(span) if at == span.range.start => {
                 table(&mut out, rich.text.get(span.range.clone()).unwrap_or_default(), layout);
             }
-            // It is written already.
+            // It has already been written.
             Some(_) => {}
             None => flowing(&mut out, &rich, line, at, layout),
         }
@@ -46,7 +46,7 @@ pub(super) fn lines(markdown: &str, layout: Layout) -> Vec<String> {
     out
 }
 
-/// Writes a line of a block of code, with a frame around the block.
+/// Writes a line of a code block, with a frame around the block.
 fn code_line(out: &mut Vec<String>, line: &str, at: usize, span: &Span, language: &str, layout: Layout) {
     if at == span.range.start {
         out.push(frame(language, layout));
@@ -57,7 +57,7 @@ fn code_line(out: &mut Vec<String>, line: &str, at: usize, span: &Span, language
     }
 }
 
-/// Writes a table that is drawn, its lines dimmed.
+/// Writes a drawn table with dimmed rules.
 fn table(out: &mut Vec<String>, drawn: &str, layout: Layout) {
     let dim = |text: &str| layout.paint.text(TextLook::DIM, text);
     let is_rule = |line: &str| line.chars().all(|c| matches!(c, '─' | '┼'));
@@ -67,14 +67,14 @@ fn table(out: &mut Vec<String>, drawn: &str, layout: Layout) {
     }));
 }
 
-/// Draws the upper or the lower edge of a block of code.
+/// Draws the upper or lower edge of a code block.
 fn frame(title: &str, layout: Layout) -> String {
     let title = if title.is_empty() { String::new() } else { format!(" {title} ") };
     let rest = layout.width.min(60).saturating_sub(title.len() + 2);
     layout.paint.text(TextLook::DIM, &format!("──{title}{}", "─".repeat(rest)))
 }
 
-/// Writes a line of text, in as many lines as it needs.
+/// Writes a line of text, wrapped if necessary.
 fn flowing(out: &mut Vec<String>, rich: &Rich, line: &str, at: usize, layout: Layout) {
     let quoted = rich
         .spans
@@ -86,7 +86,7 @@ fn flowing(out: &mut Vec<String>, rich: &Rich, line: &str, at: usize, layout: La
     out.extend(parts.iter().map(|part| format!("{mark}{}", write(part, layout.paint))));
 }
 
-/// Gives each character of a line its look, and each link its target.
+/// Returns the characters of a line with their looks; each link is followed by its target.
 fn styled_chars(rich: &Rich, line: &str, at: usize) -> Vec<StyledChar> {
     let (start, end) = (at, at + line.len());
     let inside = |edge: &usize| start < *edge && *edge < end;
@@ -122,7 +122,7 @@ fn look_of(style: &Style) -> TextLook {
     }
 }
 
-/// Returns where a link leads, unless its own words say so.
+/// Returns the target of a link, unless its text is the target.
 fn target<'a>(rich: &Rich, span: &'a Span) -> Option<&'a str> {
     let Style::Link(url) = &span.style else { return None };
     let words = rich.text.get(span.range.clone()).unwrap_or_default();
@@ -130,7 +130,7 @@ fn target<'a>(rich: &Rich, span: &'a Span) -> Option<&'a str> {
     (words != url && words != plain).then_some(url.as_str())
 }
 
-/// Returns how far the lines of a list's item are indented below its first word.
+/// Returns the indentation of wrapped lines of a list item.
 fn hanging(line: &str) -> usize {
     let spaces = line.chars().take_while(|c| *c == ' ').count();
     let item = line.trim_start();
@@ -140,8 +140,8 @@ fn hanging(line: &str) -> usize {
     if number || bullet { spaces + marker.chars().count() + 1 } else { spaces }
 }
 
-/// Returns the length of the final part of a growing text: everything before the last block of its whole lines. Later
-/// text can change only that block.
+/// Returns the length of the stable part of a growing text: everything before the last block of its complete lines.
+/// Later text can change only that block.
 pub(super) fn settled(text: &str) -> usize {
     let whole = text.rfind('\n').map_or(0, |at| at + 1);
     let known = text.get(..whole).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The message of a command line: the question, the contents of files, and the input of a pipe.
+//! Builds the message from the command line: the question, the contents of files, and piped input.
 
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FileType, fstat};
@@ -12,14 +12,14 @@ use std::{
     time::Duration,
 };
 
-/// The daemon takes no longer message, in bytes.
+/// Maximum length of a message that the daemon accepts, in bytes.
 const MAX_MESSAGE_BYTES: u64 = 256 * 1024;
-/// Time after which a notice says that standard input is read.
+/// Delay before a notice that standard input is being read.
 const NOTICE_AFTER: Duration = Duration::from_secs(2);
-/// The name of standard input among files.
+/// Name for standard input among the files.
 const STDIN: &str = "-";
 
-/// Puts the message together. A file that is no text, or that is too much, is an error: nothing is said in part.
+/// Composes the message. A file that is too large or not text is an error, so that no message is sent in part.
 pub(super) fn compose<I: Read + AsFd>(
     question: &[String],
     files: &[PathBuf],
@@ -40,27 +40,27 @@ pub(super) fn compose<I: Read + AsFd>(
     parts.retain(|part| !part.is_empty());
     let message = parts.join("\n\n");
     if message.len() as u64 > MAX_MESSAGE_BYTES {
-        bail!("all together is more than the {} KiB that a message may have", MAX_MESSAGE_BYTES / 1024);
+        bail!("the whole message is larger than {} KiB", MAX_MESSAGE_BYTES / 1024);
     }
     Ok(message)
 }
 
-/// Notice to a person, after a moment, that an open pipe is waited for; cancelled when dropped.
-struct Notice(#[expect(dead_code, reason = "that it is dropped tells the one who waits")] mpsc::Sender<()>);
+/// Delayed notice to a person that an open pipe is being read; cancelled on drop.
+struct Notice(#[expect(dead_code, reason = "dropping it wakes the waiting thread")] mpsc::Sender<()>);
 
 impl Notice {
     fn begin() -> Self {
         let (done, waits) = mpsc::channel();
         thread::spawn(move || {
             if waits.recv_timeout(NOTICE_AFTER) == Err(mpsc::RecvTimeoutError::Timeout) {
-                eprintln!("reading standard input until its end; `< /dev/null` says that there is none");
+                eprintln!("reading standard input until its end; use `< /dev/null` for none");
             }
         });
         Self(done)
     }
 }
 
-/// Returns whether an input is a pipe or a file, and neither a terminal nor `/dev/null`.
+/// Returns whether an input is a pipe or a regular file, rather than a terminal or `/dev/null`.
 fn is_fed(input: impl AsFd) -> bool {
     let kind = fstat(input).map(|stat| FileType::from_raw_mode(stat.st_mode));
     matches!(kind, Ok(FileType::Fifo | FileType::RegularFile))
@@ -77,7 +77,7 @@ fn text(name: &str, from: impl Read) -> Result<String> {
         .read_to_end(&mut bytes)
         .with_context(|| format!("cannot read {name}"))?;
     if bytes.len() as u64 > MAX_MESSAGE_BYTES {
-        bail!("{name} has more than the {} KiB that a message may have", MAX_MESSAGE_BYTES / 1024);
+        bail!("{name} is larger than {} KiB, the limit of a message", MAX_MESSAGE_BYTES / 1024);
     }
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
@@ -85,14 +85,14 @@ fn text(name: &str, from: impl Read) -> Result<String> {
             let before = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
             let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
             bail!(
-                "{name} is no UTF-8 text from line {line} on: convert it, by `iconv -f latin1 -t utf-8` for one"
+                "{name} is not valid UTF-8 text (line {line}); convert it, for example with `iconv -f latin1 -t utf-8`"
             )
         }
-        _ => bail!("{name} is no text: send it in a chat, or upload it (docs/http-api.md)"),
+        _ => bail!("{name} is not text; send it in a chat, or upload it (docs/http-api.md)"),
     }
 }
 
-/// Returns whether bytes look like text in an encoding of one byte a letter.
+/// Returns whether bytes look like text in a single-byte encoding.
 fn is_text(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| !byte.is_ascii_control() || byte.is_ascii_whitespace())
 }
@@ -122,11 +122,11 @@ mod tests {
             let told = format!("{:#}", composed(&words("x"), &[path]).unwrap_err());
             assert!(told.contains(expect), "{told}");
         };
-        fails(file("picture", b"\x89PNG\0\xff"), "is no text");
-        fails(file("zero", b"a\0b"), "is no text");
-        fails(file("latin", b"one\nStra\xdfe\n"), "is no UTF-8 text from line 2 on: convert it");
-        fails(file("large", &vec![b'a'; 256 * 1024 + 1]), "more than the 256 KiB");
-        fails(file("nearly", &vec![b'a'; 256 * 1024]), "all together");
+        fails(file("picture", b"\x89PNG\0\xff"), "is not text");
+        fails(file("zero", b"a\0b"), "is not text");
+        fails(file("latin", b"one\nStra\xdfe\n"), "is not valid UTF-8 text (line 2); convert it");
+        fails(file("large", &vec![b'a'; 256 * 1024 + 1]), "is larger than 256 KiB");
+        fails(file("nearly", &vec![b'a'; 256 * 1024]), "the whole message");
         fails(dir.path().join("none"), "cannot read");
         fails(dir.path().to_owned(), "cannot read");
     }

@@ -1,4 +1,4 @@
-//! How text looks on a terminal: styles as ANSI sequences, or none at all.
+//! Styles of text on a terminal: ANSI sequences, or none.
 
 /// Whether text is styled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,7 +6,7 @@ pub(super) struct Paint {
     on: bool,
 }
 
-/// A look; several combine.
+/// The look of text. Looks can be combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TextLook(u16);
 
@@ -21,7 +21,7 @@ impl TextLook {
     pub(super) const ADDED: Self = Self(1 << 7);
     pub(super) const REMOVED: Self = Self(1 << 8);
 
-    /// Returns both looks together.
+    /// Returns the combination of both looks.
     pub(super) fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -45,17 +45,17 @@ const CODES: [(TextLook, &str); 9] = [
 ];
 
 impl Paint {
-    /// Styles unless the person asked for none (`NO_COLOR`).
+    /// Enables styles unless `NO_COLOR` is set.
     pub(super) fn new(no_color: Option<&str>) -> Self {
         Self { on: no_color.is_none_or(str::is_empty) }
     }
 
-    /// Returns whether anything is styled.
+    /// Returns whether styles are enabled.
     pub(super) fn is_on(self) -> bool {
         self.on
     }
 
-    /// Returns a text in a look.
+    /// Returns a text with a look.
     pub(super) fn text(self, look: TextLook, text: &str) -> String {
         let codes: Vec<&str> =
             CODES.iter().filter(|(one, _)| look.has(*one)).map(|(_, code)| *code).collect();
@@ -66,7 +66,7 @@ impl Paint {
     }
 }
 
-/// Removes the characters that a terminal obeys instead of showing.
+/// Removes control characters that a terminal would interpret.
 pub(super) fn tame(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }

@@ -1,7 +1,7 @@
-//! The chat for programs: it sends one message and prints the answer without styles. Earlier messages and their answers
-//! are ignored, because a program takes the first answer for its own. Failures go to standard error and set the exit
-//! code. A program presses no buttons, so a pending decision is also printed there, for a person to decide elsewhere.
-//! Ctrl-C, a terminal that closes and `kill` stop the run in the daemon, not only this program.
+//! The chat for programs: sends one message and prints the answer without styles. Earlier messages and their answers
+//! are ignored, because a program expects the first answer to be its own. Failures are written to standard error and
+//! set the exit code. Programs cannot decide, so a pending decision is written there as well, for a person to decide
+//! elsewhere. Ctrl-C, a closing terminal and `kill` also stop the run in the daemon.
 
 use super::{
     ChatEnd,
@@ -20,12 +20,12 @@ use std::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Notice below a question that a program cannot decide.
-const WAITS: &str = "This waits for a person, who can decide it with `pudu chat` (and the same --name) at a terminal \
-                     while a daemon runs. It is denied if nobody does in time.";
+const WAITS: &str = "This call waits for approval: run `pudu chat` (with the same --name) in a terminal \
+                     while a daemon is running. Without a decision, it is denied after the timeout.";
 /// Timeout for the daemon to stop a run.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sends a message and writes the answers.
+/// Sends a message and writes its answers.
 pub(super) async fn run(wire: Arc<dyn ChatWire>, text: String, mut out: impl Write) -> Result<ChatEnd> {
     let mut ends = EndSignals::new()?;
     let mut pipe = Pipe {
@@ -42,9 +42,9 @@ pub(super) async fn run(wire: Arc<dyn ChatWire>, text: String, mut out: impl Wri
                 stopped = pipe.stop() => stopped,
                 _ = ends.next() => false,
             };
-            let told = if stopped { "Stopped." } else { "Not stopped: pudu could not be told, and may go on." };
-            // The terminal may be gone.
-            writeln!(io::stderr(), "{told}").ok();
+            let end = if stopped { "Stopped." } else { "Not stopped: pudu cannot be reached; the run may continue." };
+            // The terminal may already be closed.
+            writeln!(io::stderr(), "{end}").ok();
             return Ok(ChatEnd::Stopped(number));
         }
     };
@@ -57,7 +57,7 @@ pub(super) async fn run(wire: Arc<dyn ChatWire>, text: String, mut out: impl Wri
         }
         let gap = if std::mem::take(&mut first) { "" } else { "\n" };
         match writeln!(out, "{gap}{text}").and_then(|()| out.flush()) {
-            // A reader that has gone wants no more.
+            // The reader has closed the pipe and wants no more output.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
             written => written.context("cannot write to standard output")?,
         }
@@ -69,7 +69,7 @@ pub(super) async fn run(wire: Arc<dyn ChatWire>, text: String, mut out: impl Wri
 struct EndSignals {
     interrupt: Signal,
     terminate: Signal,
-    /// None under `nohup`.
+    /// `None` under `nohup`.
     hangup: Option<Signal>,
 }
 
@@ -82,7 +82,7 @@ impl EndSignals {
         })
     }
 
-    /// Waits for one and returns its number.
+    /// Waits for a signal and returns its number.
     async fn next(&mut self) -> u8 {
         let kind = tokio::select! {
             _ = self.interrupt.recv() => SignalKind::interrupt(),
@@ -93,7 +93,7 @@ impl EndSignals {
     }
 }
 
-/// Returns whether this program was started to outlive the terminal.
+/// Returns whether this program was started to survive the terminal.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -111,12 +111,12 @@ struct Pipe {
     post: PendingPosts,
     talk: ChatTranscript,
     lost: bool,
-    /// The choices of the decision that was printed last.
+    /// The choices of the last printed decision.
     printed: Vec<Choice>,
 }
 
 impl Pipe {
-    /// Waits for the earlier messages.
+    /// Waits until the earlier messages are known.
     async fn begin(&mut self) -> Result<()> {
         while !self.talk.has_begun() {
             let news = self.news.next().await;
@@ -130,13 +130,13 @@ impl Pipe {
     async fn say(&mut self, text: String) -> Result<Vec<PipedAnswer>> {
         self.begin().await?;
         if self.post.take(Act::Say(text)).is_err() {
-            bail!("too much waits to be sent");
+            bail!("too many messages are waiting to be sent");
         }
         self.talk.expect_answer();
         self.listen().await
     }
 
-    /// Stops the run, as its button does; returns whether nothing is running any more.
+    /// Stops the run, like its button. Returns whether nothing runs any longer.
     async fn stop(&mut self) -> bool {
         if !self.talk.busy() {
             return true;
@@ -145,7 +145,7 @@ impl Pipe {
             && matches!(tokio::time::timeout(STOP_TIMEOUT, self.listen()).await, Ok(Ok(_)))
     }
 
-    /// Collects the answers until none is awaited any more.
+    /// Collects answers until none is expected.
     async fn listen(&mut self) -> Result<Vec<PipedAnswer>> {
         let mut answers = Vec::new();
         while self.talk.busy() {
@@ -153,7 +153,7 @@ impl Pipe {
                 news = self.news.next() => answers.extend(self.on_news(news)?),
                 report = self.post.next() => match report {
                     PostReport::Taken => {}
-                    PostReport::Delayed(reason) => eprintln!("{reason}; trying again…"),
+                    PostReport::Delayed(reason) => eprintln!("{reason}; retrying…"),
                     PostReport::Refused(_, reason) => bail!("not sent: {reason}"),
                 },
             }
@@ -162,11 +162,11 @@ impl Pipe {
         Ok(answers)
     }
 
-    /// Prints, once, the question that waits for a decision.
+    /// Prints the pending decision, once.
     fn print_decision(&mut self) {
         let Some((line, choices)) = self.talk.decision() else { return };
         if choices != self.printed {
-            // The whole question from its sign on, because it may have paragraphs.
+            // Prints everything from the sign on, because the question may have several paragraphs.
             let question = line.text.find('🔐').and_then(|at| line.text.get(at..)).unwrap_or(&line.text);
             eprintln!("{question}\n{WAITS}");
             self.printed = choices;
@@ -186,7 +186,7 @@ impl Pipe {
             }
             Some(ChatNews::Lost) => {
                 if !std::mem::replace(&mut self.lost, true) {
-                    eprintln!("pudu cannot be reached; trying again…");
+                    eprintln!("pudu cannot be reached; retrying…");
                 }
                 Ok(None)
             }
@@ -196,7 +196,7 @@ impl Pipe {
     }
 }
 
-/// Returns an answer with the places of its files.
+/// Returns an answer with the paths or URLs of its files.
 fn written(line: &TranscriptLine) -> PipedAnswer {
     let place = |file: &LineFile| format!("\n{}: {}", file.name, file.place);
     let files: String = line.files.iter().map(place).collect();

@@ -1,34 +1,34 @@
-//! Sends a person's actions in order, one letter at a time. A letter that could not be sent is sent again
-//! with its key, so it is neither lost nor doubled.
+//! Sends a person's actions in order, one letter at a time. A failed letter is sent again with its key, so that it is
+//! neither lost nor duplicated.
 
 use super::{
     api::backoff,
     wire::{Act, ChatWire, Letter, Unsent},
 };
+use pudu_base::MessageId;
 use pudu_channels::BoxFuture;
-use pudu_client::base::MessageId;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 /// Maximum number of messages that wait to be sent.
 const MAX_PENDING_MESSAGES: usize = 64;
 
-/// The letters on their way.
+/// The letters to send.
 pub(super) struct PendingPosts {
     wire: Arc<dyn ChatWire>,
     waiting: VecDeque<Letter>,
     underway: Option<BoxFuture<'static, (Letter, Result<(), Unsent>)>>,
-    /// How often in a row the letter underway failed.
+    /// Number of consecutive failures of the current letter.
     failures: u32,
 }
 
 /// Result of sending a letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PostReport {
-    /// It is kept.
+    /// It was stored.
     Taken,
-    /// It could not be sent for the first time, and is tried on.
+    /// The first attempt failed; further ones follow.
     Delayed(String),
-    /// It was given back.
+    /// It was refused, and is given back.
     Refused(Act, String),
 }
 
@@ -37,7 +37,7 @@ impl PendingPosts {
         Self { wire, waiting: VecDeque::new(), underway: None, failures: 0 }
     }
 
-    /// Queues an action of a person; returns it if the queue is full.
+    /// Queues a person's action. Returns it if the queue is full.
     pub(super) fn take(&mut self, act: Act) -> Result<(), Act> {
         if self.waiting.len() >= MAX_PENDING_MESSAGES {
             return Err(act);
@@ -47,7 +47,7 @@ impl PendingPosts {
         Ok(())
     }
 
-    /// Sends until there is something to report; pending if there is nothing to send. Cancel-safe.
+    /// Sends letters until there is something to report. Pending if there is nothing to send. Cancel-safe.
     pub(super) async fn next(&mut self) -> PostReport {
         loop {
             if self.underway.is_none() {

@@ -1,6 +1,6 @@
-//! The line that a person types into, edited by rustyline on a thread of its own.
+//! The input line, edited by rustyline on a thread of its own.
 //!
-//! While it is open, output is printed above it. Ctrl-C stops the run and otherwise clears the line; Ctrl-D leaves.
+//! While it is open, output is printed above it. Ctrl-C stops the run, or else clears the line; Ctrl-D quits.
 
 use super::{
     paint::{Paint, TextLook},
@@ -27,17 +27,17 @@ use std::{
 use tokio::sync::mpsc;
 
 const MARK: &str = "› ";
-/// Number of lines in the history.
+/// Maximum number of lines in the history.
 const HISTORY: usize = 1000;
 
-/// Input of a person at the prompt.
+/// A person's input at the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Typed {
-    /// Sent a line.
+    /// The person sent a line.
     Line(String),
-    /// Asked to stop the run.
+    /// The person asked to stop the run.
     Stop,
-    /// Wants to leave.
+    /// The person quits.
     Leave,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct LinePrompt {
 }
 
 impl LinePrompt {
-    /// Makes a prompt that is not open yet. Lines are remembered in `history`, if that is given.
+    /// Creates a closed prompt. Lines are saved in `history`, if given.
     pub(super) fn new(
         commands: Vec<CommandEntry>,
         paint: Paint,
@@ -65,22 +65,22 @@ impl LinePrompt {
         editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(stop)));
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
         let printer = Box::new(editor.create_external_printer()?);
-        // It ends with its channel; an unfinished line ends with the process.
+        // The task ends with its channel. An unfinished line ends with the process.
         tokio::task::spawn_blocking(move || read(editor, asked, &tell, history.as_deref()));
         Ok(Self { ask, typed, printer, busy, open: false })
     }
 
-    /// Asks for a line that begins with `text`.
+    /// Opens the prompt with `text` as the beginning of the line.
     pub(super) fn open(&mut self, text: String) {
         self.open = self.open || self.ask.try_send(text).is_ok();
     }
 
-    /// Returns whether a line is being typed.
+    /// Returns whether the prompt is open.
     pub(super) fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Sets whether Ctrl-C has something to stop.
+    /// Sets whether Ctrl-C stops a run.
     pub(super) fn set_busy(&self, busy: bool) {
         self.busy.store(busy, Ordering::Relaxed);
     }
@@ -92,7 +92,7 @@ impl LinePrompt {
         typed
     }
 
-    /// Prints lines above the line that is being typed.
+    /// Prints lines above the prompt.
     pub(super) fn print(&mut self, lines: &[String]) -> rustyline::Result<()> {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         if text.is_empty() { Ok(()) } else { self.printer.print(text) }
@@ -113,7 +113,7 @@ fn editor(
     let mut editor = Editor::with_config(config)?;
     editor.set_helper(Some(words));
     if let Some(path) = history {
-        // At the first start there is none.
+        // At the first start, there is no history.
         editor.load_history(path).ok();
     }
     Ok(editor)
@@ -141,8 +141,12 @@ fn read<H: History>(
     }
 }
 
+/// Adds a line to the history, unless it is blank or may contain a secret.
 fn remember<H: History>(editor: &mut Editor<CommandCompleter, H>, line: &str, history: Option<&Path>) {
-    let added = !line.trim().is_empty() && editor.add_history_entry(line).unwrap_or(false);
+    if line.trim().is_empty() || line.trim_start().starts_with("/secret") {
+        return;
+    }
+    let added = editor.add_history_entry(line).unwrap_or(false);
     if let Some(path) = history.filter(|_| added)
         && let Err(error) = editor.append_history(path)
     {
@@ -159,7 +163,7 @@ struct Stop {
 impl ConditionalEventHandler for Stop {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
         if self.busy.load(Ordering::Relaxed) {
-            // If the channel is full, it already contains the request.
+            // If the channel is full, it already contains the request to stop.
             self.tell.try_send(Typed::Stop).ok();
             return Some(Cmd::Noop);
         }
@@ -167,14 +171,14 @@ impl ConditionalEventHandler for Stop {
     }
 }
 
-/// Completes and explains slash commands.
+/// Completes and describes slash commands.
 struct CommandCompleter {
     commands: Vec<CommandEntry>,
     paint: Paint,
 }
 
 impl CommandCompleter {
-    /// Returns the commands that a line may be the beginning of.
+    /// Returns the commands whose names begin with the line.
     fn fitting<'a>(&'a self, line: &'a str) -> impl Iterator<Item = &'a CommandEntry> {
         let name = line.strip_prefix('/');
         self.commands.iter().filter(move |entry| name.is_some_and(|name| entry.name.starts_with(name)))
@@ -239,7 +243,7 @@ impl Highlighter for CommandCompleter {
 }
 
 impl Validator for CommandCompleter {
-    /// A line that ends with a backslash continues in the next one.
+    /// Continues a line that ends with a backslash in the next one.
     fn validate(&self, line: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         Ok(match is_continued(line.input()) {
             true => ValidationResult::Incomplete,
@@ -253,7 +257,7 @@ fn is_continued(text: &str) -> bool {
     backslashes % 2 == 1
 }
 
-/// Removes the backslashes that continue a line.
+/// Removes the backslashes at the ends of continued lines.
 fn whole(text: &str) -> String {
     let lines: Vec<&str> = text.split('\n').collect();
     let last = lines.len() - 1;

@@ -1,7 +1,7 @@
-//! The lower end of the terminal: lines that scroll away for good, and below them a few that change.
+//! The bottom of the terminal: lines that are printed permanently, and below them a few that change.
 //!
-//! Each change is one write that covers old lines with new ones, so nothing flickers. Knows nothing of what
-//! the lines say.
+//! Each change is a single write that overwrites the old lines, so nothing flickers. This module does not know the
+//! meaning of the lines.
 
 use super::wrap::clip;
 use std::io::{self, Write};
@@ -9,10 +9,10 @@ use std::io::{self, Write};
 /// Restores the previous title of the window.
 const OLD_TITLE: &str = "\x1b[23;2t";
 
-/// The lower end of the terminal.
+/// The bottom of the terminal.
 pub(super) struct Screen<W> {
     out: W,
-    /// The changing lines on the terminal; the cursor is behind the last.
+    /// The changing lines on the terminal. The cursor is at the end of the last one.
     drawn: Vec<String>,
     entitled: bool,
 }
@@ -22,7 +22,7 @@ impl<W: Write> Screen<W> {
         Self { out, drawn: Vec::new(), entitled: false }
     }
 
-    /// Redraws the changing lines, in a terminal of this size.
+    /// Redraws the changing lines for a terminal of this size.
     pub(super) fn draw(&mut self, lines: &[String], (columns, rows): (usize, usize)) -> io::Result<()> {
         let surplus = lines.len().saturating_sub(rows.saturating_sub(1).max(1));
         let lines: Vec<String> = lines.iter().skip(surplus).map(|line| fit(line, columns)).collect();
@@ -38,7 +38,7 @@ impl<W: Write> Screen<W> {
         self.write(&format!("{text}\x1b[J"))
     }
 
-    /// Prints lines for good. The changing lines go; the next `draw` brings them back.
+    /// Prints lines permanently. Removes the changing lines until the next `draw`.
     pub(super) fn print(&mut self, lines: &[String]) -> io::Result<()> {
         let mut text = self.home();
         text.extend(lines.iter().map(|line| format!("{line}\x1b[K\r\n")));
@@ -46,14 +46,14 @@ impl<W: Write> Screen<W> {
         self.write(&format!("{text}\x1b[J"))
     }
 
-    /// Names the terminal's window after the conversation; an empty title is none. The name that it had is kept.
+    /// Sets the window's title to that of the conversation, which may be empty. The previous title is saved.
     pub(super) fn entitle(&mut self, title: &str) -> io::Result<()> {
         let keep = if std::mem::replace(&mut self.entitled, true) { "" } else { "\x1b[22;2t" };
         let gap = if title.is_empty() { "" } else { " · " };
         self.write(&format!("{keep}\x1b]2;{title}{gap}pudu\x07"))
     }
 
-    /// Takes the changing lines away.
+    /// Removes the changing lines.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         if self.drawn.is_empty() {
             return Ok(());
@@ -62,13 +62,13 @@ impl<W: Write> Screen<W> {
         self.write("\x1b[?25h")
     }
 
-    /// Leaves the terminal as it was found.
+    /// Restores the terminal.
     pub(super) fn leave(&mut self) -> io::Result<()> {
         self.clear()?;
         if self.entitled { self.write(OLD_TITLE) } else { Ok(()) }
     }
 
-    /// Leads to where the changing lines begin.
+    /// Returns the sequence that moves the cursor to the first changing line.
     fn home(&self) -> String {
         match self.drawn.len() {
             0 | 1 => "\r".to_owned(),
@@ -82,12 +82,12 @@ impl<W: Write> Screen<W> {
     }
 }
 
-/// Cuts a line that would wrap, because each drawn line must take one row.
+/// Cuts a line that would wrap, because each drawn line must take a single row.
 fn fit(line: &str, columns: usize) -> String {
     if line.contains('\x1b') { clip_styled(line, columns) } else { clip(line, columns) }
 }
 
-/// Like `clip`, but sequences that style take no room.
+/// Like `clip`, but style sequences have no width.
 fn clip_styled(line: &str, columns: usize) -> String {
     let (mut out, mut room) = (String::new(), columns);
     for (at, part) in line.split('\x1b').enumerate() {

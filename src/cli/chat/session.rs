@@ -1,8 +1,8 @@
 //! The chat for a person at a terminal.
 //!
-//! It has two modes. *Watching*: an answer grows above a status line, keys are not read. *Typing*: the prompt is open,
-//! and the complete part of an answer is printed above it. The first key that is typed while watching opens the prompt
-//! and becomes its first letter; sending goes back to watching.
+//! There are two modes. *Watching*: an answer grows above a status line, and keys are not read. *Typing*: the prompt is
+//! open, and complete parts of an answer are printed above it. The first key typed while watching opens the prompt and
+//! becomes its first letter; sending returns to watching.
 
 use super::{
     diff,
@@ -30,15 +30,15 @@ use tokio::{
     time::MissedTickBehavior,
 };
 
-/// The status line moves, and keys are looked for, this often.
+/// Interval at which the status line is redrawn and keys are checked.
 const FRAME: Duration = Duration::from_millis(80);
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/// Longer lines are hard to read.
-const WIDEST: usize = 100;
-/// Number of lines of the past that are shown at the start.
+/// Maximum width of text, in columns: longer lines are hard to read.
+const MAX_WIDTH: usize = 100;
+/// Maximum number of earlier lines shown at the start.
 const PAST: usize = 12;
 
-/// A person at a terminal.
+/// The session of a person at a terminal.
 pub(super) struct TerminalSession {
     wire: Arc<dyn ChatWire>,
     post: PendingPosts,
@@ -47,16 +47,16 @@ pub(super) struct TerminalSession {
     screen: Screen<Stdout>,
     prompt: LinePrompt,
     paint: Paint,
-    /// Held while watching.
+    /// Hides typed keys while watching.
     watching: Option<Hush>,
     frame: usize,
-    /// Text that the next prompt begins with.
+    /// Text with which the next prompt begins.
     draft: String,
     /// The choices below the newest answer.
     choices: Vec<Choice>,
-    /// The choices of the last decision that was printed for good.
+    /// The choices of the last decision that was printed permanently.
     offered: Vec<Choice>,
-    /// The step of the work that was printed last.
+    /// The last printed step of the work.
     step: Option<String>,
     lost: bool,
 }
@@ -81,7 +81,7 @@ impl TerminalSession {
         }
     }
 
-    /// Talks until the person leaves.
+    /// Chats until the person quits.
     pub(super) async fn run(mut self, greeting: &str) -> Result<()> {
         self.print(&[self.paint.text(TextLook::DIM, greeting), String::new()])?;
         let mut news = self.wire.follow();
@@ -114,7 +114,7 @@ impl TerminalSession {
         Ok(())
     }
 
-    /// Enters the mode that fits the state.
+    /// Enters the mode for the current state.
     fn settle(&mut self) -> Result<()> {
         let busy = self.talk.busy();
         self.prompt.set_busy(busy);
@@ -143,7 +143,7 @@ impl TerminalSession {
             ChatNews::Lost if self.lost => Ok(()),
             ChatNews::Lost => {
                 self.lost = true;
-                self.note(TextLook::WARN, "pudu cannot be reached; trying again…")
+                self.note(TextLook::WARN, "pudu cannot be reached; retrying…")
             }
             ChatNews::Begun(lines) => {
                 self.connected()?;
@@ -164,7 +164,7 @@ impl TerminalSession {
         }
     }
 
-    /// Notes that the daemon answers again.
+    /// Records that the daemon is reachable again.
     fn connected(&mut self) -> Result<()> {
         match std::mem::take(&mut self.lost) {
             true => self.note(TextLook::DIM, "connected again"),
@@ -172,7 +172,7 @@ impl TerminalSession {
         }
     }
 
-    /// Prints the parts of growing answers that are complete.
+    /// Prints the complete parts of growing answers.
     fn grow(&mut self) -> Result<()> {
         for line in self.talk.open().to_vec() {
             let step = self.flow.step(&line);
@@ -182,7 +182,7 @@ impl TerminalSession {
         if self.prompt.is_open() { self.offer() } else { Ok(()) }
     }
 
-    /// Prints a step of the work when it begins, once.
+    /// Prints a step of the work once, when it begins.
     fn show_step(&mut self, line: &TranscriptLine) -> Result<()> {
         let Some(step) = line.activity.as_ref().filter(|activity| is_step(activity)) else { return Ok(()) };
         if self.step.as_ref() == Some(step) {
@@ -192,7 +192,7 @@ impl TerminalSession {
         self.note(TextLook::DIM, step)
     }
 
-    /// Prints the question that waits for a decision for good, because the next line may decide it.
+    /// Prints a pending decision permanently, because the next line may decide it.
     fn offer(&mut self) -> Result<()> {
         let Some((line, choices)) = self.talk.decision() else { return Ok(()) };
         if choices == self.offered {
@@ -205,7 +205,7 @@ impl TerminalSession {
         self.print(&numbered)
     }
 
-    /// Lays out choices, with the numbers that take them.
+    /// Formats choices with their numbers.
     fn numbered(&self, choices: &[Choice]) -> Vec<String> {
         let one = |(index, choice): (usize, &Choice)| {
             format!(
@@ -217,7 +217,7 @@ impl TerminalSession {
         choices.iter().enumerate().map(one).collect()
     }
 
-    /// Shows how the last talk ended.
+    /// Shows the end of the earlier conversation.
     fn past(&mut self, lines: &[TranscriptLine]) -> Result<()> {
         if let Some(title) = lines.iter().rev().find_map(|line| line.title.as_deref()) {
             self.screen.entitle(&tame(title))?;
@@ -238,7 +238,7 @@ impl TerminalSession {
         self.print(&shown)
     }
 
-    /// Prints the rest of an answer, its files and its choices.
+    /// Prints the remaining part of an answer, its files and its choices.
     fn finish(&mut self, line: &TranscriptLine) -> Result<()> {
         self.step = None;
         let step = self.flow.step(line);
@@ -260,7 +260,7 @@ impl TerminalSession {
         match report {
             PostReport::Taken => Ok(()),
             PostReport::Delayed(reason) => {
-                self.note(TextLook::WARN, &format!("not sent yet: {reason}; trying again…"))
+                self.note(TextLook::WARN, &format!("not sent yet: {reason}; retrying…"))
             }
             PostReport::Refused(act, reason) => {
                 self.talk.cancel_answer();
@@ -273,7 +273,7 @@ impl TerminalSession {
         }
     }
 
-    /// Takes a line that was typed: a choice's number, or something to say.
+    /// Handles a typed line: the number of a choice, or a message.
     fn line(&mut self, text: &str) -> Result<()> {
         let text = text.trim_end();
         if text.is_empty() {
@@ -285,7 +285,7 @@ impl TerminalSession {
         let choices = deciding.unwrap_or(below);
         let number =
             text.parse::<usize>().ok().and_then(|number| choices.into_iter().nth(number.checked_sub(1)?));
-        // A decision gets no answer of its own: its run continues.
+        // A decision has no answer of its own: its run continues.
         if !decides || number.is_none() {
             self.talk.expect_answer();
         }
@@ -296,21 +296,21 @@ impl TerminalSession {
         self.print(&[String::new()])?;
         if let Err(Act::Say(text)) = self.post.take(act) {
             self.draft = text;
-            self.note(TextLook::WARN, "not sent: too much waits to be sent")?;
+            self.note(TextLook::WARN, "not sent: too many messages are waiting to be sent")?;
         }
         Ok(())
     }
 
-    /// Stops the run, as its button does.
+    /// Stops the run, like its button.
     fn stop(&mut self) {
         if self.talk.busy() {
-            // If the queue is full, the daemon cannot be reached in any case.
+            // If the queue is full, the daemon is unreachable anyway.
             self.post.take(Act::Choose(STOP.to_owned())).ok();
         }
     }
 
     fn layout(&self) -> Layout {
-        Layout { width: terminal::size().0.min(WIDEST), paint: self.paint }
+        Layout { width: terminal::size().0.min(MAX_WIDTH), paint: self.paint }
     }
 
     fn markdown(&mut self, text: &str) -> Result<()> {
@@ -327,7 +327,7 @@ impl TerminalSession {
         self.print(&[line, String::new()])
     }
 
-    /// Prints lines for good, above whatever is at the lower end.
+    /// Prints lines permanently, above the prompt or the changing lines.
     fn print(&mut self, lines: &[String]) -> Result<()> {
         if self.prompt.is_open() {
             return Ok(self.prompt.print(lines)?);
@@ -336,7 +336,7 @@ impl TerminalSession {
         if self.watching.is_some() { self.draw() } else { Ok(()) }
     }
 
-    /// Draws the changing lines: the growing end of the answer and the agent's activity.
+    /// Draws the changing lines: the unfinished part of the answer and the agent's activity.
     fn draw(&mut self) -> Result<()> {
         self.frame += 1;
         let mut lines = Vec::new();
@@ -363,7 +363,7 @@ impl TerminalSession {
             None => "Thinking…".to_owned(),
         };
         let hint = match self.talk.decision() {
-            Some(_) => "a number and Enter decide, Ctrl-C stops",
+            Some(_) => "enter a number to decide, Ctrl-C stops",
             None => "Ctrl-C stops",
         };
         let hint = self.paint.text(TextLook::DIM, hint);
@@ -372,7 +372,7 @@ impl TerminalSession {
     }
 }
 
-/// Returns whether an activity names work: a tool, a retry, a summary.
+/// Returns whether an activity is work: a tool, a retry or a summary.
 fn is_step(activity: &str) -> bool {
     let idle = |language: Language| {
         [language.thinking(), language.waiting_for_decision(), language.working_on()].contains(&activity)

@@ -1,12 +1,12 @@
-//! State of a conversation: which answers are new, which still grow, and how many are awaited.
+//! State of a conversation: finished answers, growing answers, and the number of expected answers.
 
 use super::wire::{LineSpeaker, TranscriptLine};
 use pudu_channels::Choice;
 use std::collections::VecDeque;
 
-/// Action of the button that stops the run at work.
+/// Action of the button that stops the current run.
 pub(super) const STOP: &str = "/stop";
-/// Number of finished lines that are remembered.
+/// Maximum number of finished lines that are remembered.
 const REMEMBERED: usize = 512;
 
 /// State of a conversation.
@@ -18,12 +18,12 @@ pub(super) struct ChatTranscript {
     open: Vec<TranscriptLine>,
     /// Ids of growing lines that answer earlier messages.
     apart: Vec<String>,
-    /// Number of messages without a line of their answer.
+    /// Number of messages whose answer has not begun.
     awaited: usize,
 }
 
 impl ChatTranscript {
-    /// Takes the lines so far: nothing in them is new.
+    /// Adds the existing lines, which are not reported as new.
     pub(super) fn begin(&mut self, lines: Vec<TranscriptLine>) {
         self.begun = true;
         for line in lines {
@@ -35,7 +35,7 @@ impl ChatTranscript {
         }
     }
 
-    /// Takes a line, and returns it if it is new and finished.
+    /// Adds a line. Returns it if it is new and finished.
     pub(super) fn take(&mut self, line: TranscriptLine) -> Option<TranscriptLine> {
         if line.from == LineSpeaker::You || self.finished.contains(&line.id) {
             return None;
@@ -62,22 +62,22 @@ impl ChatTranscript {
         (!is_apart).then_some(line)
     }
 
-    /// Returns whether the lines so far are known.
+    /// Returns whether the existing lines are known.
     pub(super) fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Sets the growing answers apart: they answer earlier messages, and are not reported any more.
+    /// Sets the growing answers apart: they answer earlier messages, and are no longer reported.
     pub(super) fn set_apart(&mut self) {
         self.apart.extend(self.open.drain(..).map(|line| line.id));
     }
 
-    /// Returns the answers that grow, oldest first.
+    /// Returns the growing answers, oldest first.
     pub(super) fn open(&self) -> &[TranscriptLine] {
         &self.open
     }
 
-    /// Returns the newest growing answer that waits for a decision, and its choices.
+    /// Returns the newest growing answer with a pending decision, and the choices.
     pub(super) fn decision(&self) -> Option<(&TranscriptLine, Vec<Choice>)> {
         let chosen = |line: &TranscriptLine| -> Vec<Choice> {
             line.choices.iter().filter(|choice| choice.action != STOP).cloned().collect()
@@ -86,17 +86,17 @@ impl ChatTranscript {
         waiting.find(|(_, choices)| !choices.is_empty())
     }
 
-    /// Returns whether an answer grows or is awaited.
+    /// Returns whether an answer is growing or expected.
     pub(super) fn busy(&self) -> bool {
         !self.open.is_empty() || self.awaited > 0
     }
 
-    /// Counts a message that gets an answer.
+    /// Counts a message whose answer is expected.
     pub(super) fn expect_answer(&mut self) {
         self.awaited += 1;
     }
 
-    /// Uncounts a message that gets no answer.
+    /// Removes the count of a message that gets no answer.
     pub(super) fn cancel_answer(&mut self) {
         self.awaited = self.awaited.saturating_sub(1);
     }

@@ -1,4 +1,4 @@
-//! The terminal itself: its size, its modes, and leaving it as it was found.
+//! Reads the terminal's size, sets its modes and restores them.
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -6,33 +6,33 @@ use rustix::{
 };
 use std::io::{self, Write};
 
-/// Columns and rows of a terminal whose size is unknown.
-const USUAL: (usize, usize) = (80, 24);
-/// Shows the cursor, and takes pasted text as typed again.
-const AS_FOUND: &str = "\x1b[?25h\x1b[?2004l";
+/// Columns and rows if the terminal's size is unknown.
+const DEFAULT_SIZE: (usize, usize) = (80, 24);
+/// Sequence that shows the cursor and disables bracketed paste.
+const RESET_SEQUENCE: &str = "\x1b[?25h\x1b[?2004l";
 
-/// Returns columns and rows.
+/// Returns the number of columns and rows.
 pub(super) fn size() -> (usize, usize) {
     match tcgetwinsize(io::stdout()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
-        _ => USUAL,
+        _ => DEFAULT_SIZE,
     }
 }
 
-/// Returns whether a typed key is unread.
+/// Returns whether a typed key is waiting to be read.
 pub(super) fn key_waits() -> bool {
     let stdin = io::stdin();
     let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
     poll(&mut keys, Some(&Timespec::default())).is_ok_and(|count| count > 0)
 }
 
-/// Leaves the terminal as it was found, whatever happens meanwhile.
+/// Restores the terminal on drop.
 pub(super) struct TerminalGuard {
     modes: Termios,
 }
 
 impl TerminalGuard {
-    /// Remembers how the terminal is.
+    /// Saves the state of the terminal.
     pub(super) fn now() -> io::Result<Self> {
         Ok(Self { modes: tcgetattr(io::stdin())? })
     }
@@ -40,14 +40,14 @@ impl TerminalGuard {
 
 impl Drop for TerminalGuard {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // Fails harmlessly if the terminal is closed.
         tcsetattr(io::stdin(), OptionalActions::Now, &self.modes).ok();
-        io::stdout().write_all(AS_FOUND.as_bytes()).ok();
+        io::stdout().write_all(RESET_SEQUENCE.as_bytes()).ok();
         io::stdout().flush().ok();
     }
 }
 
-/// While it lives, typed keys are not shown and come at once; they wait to be read. Ctrl-C stays a signal.
+/// While this exists, typed keys are not shown and can be read without Enter. Ctrl-C still sends a signal.
 pub(super) struct Hush {
     modes: Termios,
 }

@@ -1,12 +1,12 @@
-//! The conversation of a name: a thread of the HTTP API whose metadata has the name, and its runs.
+//! A named conversation: a thread of the HTTP API with the name in its metadata, and its runs.
 
 use super::{
     api::{Api, ApiFailure, Views, backoff},
     wire::{Act, ChatNews, ChatWire, CommandEntry, Letter, LineFile, TranscriptLine, Unsent},
 };
 use futures_util::{StreamExt, stream, stream::BoxStream};
+use pudu_base::{MessageId, ThreadId};
 use pudu_channels::{BoxFuture, Choice};
-use pudu_client::base::{MessageId, ThreadId};
 use pudu_dispatch::{Shared, decided_by, sent, view::RunView};
 use pudu_kit::file;
 use serde::Deserialize;
@@ -20,18 +20,18 @@ use std::{
 };
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-/// Key of a thread's metadata with the name of the conversation.
+/// Metadata key of a thread for the name of the conversation.
 const NAME_KEY: &str = "terminal";
 /// Number of past messages that are read.
 const PAST_MESSAGES: usize = 40;
-/// Number of runs among which an unfinished or repeated one is looked for.
+/// Number of recent runs that are searched for an unfinished or repeated one.
 const RECENT_RUNS: usize = 20;
-/// Maximum number of lines and runs that the reader has not taken yet.
+/// Maximum number of lines and runs waiting for the reader.
 const MAX_UNREAD: usize = 256;
 /// Maximum number of model calls of a run.
-const RECURSION_LIMIT: u32 = 1000;
+pub(in crate::cli) const RECURSION_LIMIT: u32 = 1000;
 
-/// The conversation of a name.
+/// A named conversation.
 #[derive(Clone)]
 pub(super) struct ThreadChat(Arc<Inner>);
 
@@ -40,13 +40,13 @@ struct Inner {
     name: String,
     /// The daemon, if it runs in this process.
     inside: Option<Arc<Shared>>,
-    /// Id of the thread, once it is found or made.
+    /// Id of the thread, once it is found or created.
     thread: tokio::sync::Mutex<Option<String>>,
     news: Sender<Posted>,
     unread: Mutex<Option<Receiver<Posted>>>,
 }
 
-/// Result of a letter, for the reader.
+/// Result of a letter, passed to the reader.
 enum Posted {
     Line(TranscriptLine),
     /// A run that began on a thread.
@@ -57,7 +57,7 @@ enum Posted {
 }
 
 impl ThreadChat {
-    /// Makes the conversation of a name. Files of a daemon in this process have paths, others have addresses.
+    /// Creates a named conversation. Files of a daemon in this process have paths; others have URLs.
     pub(super) fn new(api: Api, name: &str, inside: Option<Arc<Shared>>) -> Self {
         let (news, unread) = mpsc::channel(MAX_UNREAD);
         Self(Arc::new(Inner {
@@ -90,7 +90,7 @@ impl ChatWire for ThreadChat {
         Box::pin(async move {
             let posted = self.0.post(letter).await?;
             for posted in posted {
-                // Without a reader the terminal is closing.
+                // Without a reader, the terminal is closing.
                 self.0.news.send(posted).await.ok();
             }
             Ok(())
@@ -116,7 +116,7 @@ impl ChatWire for ThreadChat {
 }
 
 impl Inner {
-    /// Finds the newest thread of the name, and returns its id and its title.
+    /// Finds the newest thread with the name. Returns its id and its title.
     async fn find(&self) -> Result<Option<(String, Option<String>)>, ApiFailure> {
         let wanted = json!({
             "metadata": { NAME_KEY: self.name },
@@ -131,14 +131,14 @@ impl Inner {
         Ok(text(&newest["thread_id"]).map(|thread| (thread, text(&newest["values"]["title"]))))
     }
 
-    /// Makes a thread of the name, unless a thread with the id exists.
+    /// Creates a thread with the name, unless a thread with the id exists.
     async fn make(&self, thread: &str) -> Result<(), ApiFailure> {
         let new =
             json!({ "thread_id": thread, "if_exists": "do_nothing", "metadata": { NAME_KEY: self.name } });
         self.api.post("threads", &new).await.map(drop)
     }
 
-    /// Returns the thread of the conversation, and makes it if there is none.
+    /// Returns the thread of the conversation. Creates it if there is none.
     async fn thread(&self) -> Result<String, ApiFailure> {
         let mut known = self.thread.lock().await;
         if let Some(thread) = &*known {
@@ -165,7 +165,7 @@ impl Inner {
             Act::Say(text) => self.say(&thread, letter, text).await,
         };
         if let Err(ApiFailure::Missing(reason)) = done {
-            // The thread was deleted. Another one is made when the letter is sent again.
+            // The thread was deleted. The next attempt to send the letter creates another one.
             *self.thread.lock().await = None;
             return Err(Unsent::Later { reason, after: None });
         }
@@ -192,7 +192,7 @@ impl Inner {
         }
         let thread = self.moved(thread, &answer.thread_id).await?;
         let (run, line) = (answer.run_id.clone(), answer.line());
-        // A chosen stop shows as the end of the run.
+        // The end of the run shows that it was stopped by a choice.
         let has_words = !line.text.is_empty() || run.is_none();
         let is_stop = matches!(letter.act, Act::Choose(_)) && text == super::talk::STOP;
         let mut posted = Vec::new();
@@ -203,7 +203,7 @@ impl Inner {
         Ok(posted)
     }
 
-    /// Takes the thread on which the conversation continues after a command.
+    /// Switches to the thread on which the conversation continues after a command.
     async fn moved(&self, thread: &str, now: &str) -> Result<String, ApiFailure> {
         if now == thread || now.is_empty() {
             return Ok(thread.to_owned());
@@ -245,7 +245,7 @@ impl Inner {
         Ok(serde_json::from_value(runs).unwrap_or_default())
     }
 
-    /// Returns the lines so far and the unfinished runs, oldest first.
+    /// Returns the existing lines and the unfinished runs, oldest first.
     async fn begin(&self) -> Result<(Vec<TranscriptLine>, Vec<Posted>), ApiFailure> {
         let mut known = self.thread.lock().await;
         let Some((thread, title)) = self.find().await? else { return Ok((Vec::new(), Vec::new())) };
@@ -263,7 +263,7 @@ impl Inner {
         Ok((lines, open.into_iter().map(|run| Posted::Run { thread: thread.clone(), run }).collect()))
     }
 
-    /// Makes the line of a view, with the places of its files.
+    /// Creates the line for a view, with the paths or URLs of its files.
     async fn line(&self, thread: &str, view: RunView) -> TranscriptLine {
         let mut files = Vec::new();
         for path in &view.files {
@@ -279,19 +279,19 @@ impl Inner {
     }
 }
 
-/// Options of the runs.
+/// Returns the options of the runs.
 fn context() -> Value {
     json!({ "approvals": "ask" })
 }
 
-/// Copies a file of a thread into the home of the daemon in this process, and returns its path.
+/// Copies a file of a thread to the home folder of the daemon in this process, and returns its path.
 async fn kept(shared: &Shared, thread: &str, path: &str) -> Option<String> {
-    let sandbox = shared.client.files(&thread.into()).await.ok()?;
+    let sandbox = shared.agent.files(&thread.into()).await.ok()?;
     let file = sent::keep(&shared.home, &sandbox, path).await.ok()?;
     Some(file.display().to_string())
 }
 
-/// Returns the lines of a page of messages. The words of the runs that still work come with their views.
+/// Returns the lines for a page of messages. Text of unfinished runs comes from their views.
 fn past(page: &Value, open: &[String]) -> Vec<TranscriptLine> {
     let line = |row: &Value| {
         let (message, text) = (&row["content"], text_of(&row["content"]["content"]));
@@ -353,7 +353,7 @@ impl CommandReply {
 }
 
 impl ReplyFile {
-    /// Writes the file into a folder, readable only by its owner, and returns its place, or why it has none.
+    /// Writes the file into a folder, readable only by its owner. Returns its path, or the reason why there is none.
     fn write(&self, folder: &Path) -> LineFile {
         let plain = self.name.rsplit('/').next().unwrap_or_default();
         let path = folder.join(plain);
@@ -367,7 +367,7 @@ impl ReplyFile {
     }
 }
 
-/// Follows the runs of a conversation, one after the other, across lost connections.
+/// Follows the runs of a conversation one after the other, and reconnects when necessary.
 struct ChatReader {
     chat: Arc<Inner>,
     unread: Receiver<Posted>,
@@ -376,7 +376,7 @@ struct ChatReader {
     queue: VecDeque<(String, String)>,
     /// Views of the first run.
     following: Option<Views>,
-    /// Number of times in a row that the daemon could not be reached.
+    /// Number of consecutive failures to reach the daemon.
     failures: u32,
 }
 
@@ -424,7 +424,7 @@ impl ChatReader {
         }
     }
 
-    /// Takes the next view of the first run; `None` if the connection is lost.
+    /// Handles the next view of the first run; `None` if the connection is lost.
     async fn seen(&mut self, view: Option<RunView>) -> ChatNews {
         let (Some(view), Some((thread, _))) = (view, self.queue.front()) else {
             self.following = None;
@@ -441,7 +441,7 @@ impl ChatReader {
         ChatNews::Line(line)
     }
 
-    /// Takes the result of a letter. A run begins as a line without words.
+    /// Handles the result of a letter. A run begins as a line without text.
     fn take(&mut self, posted: Posted) -> Option<ChatNews> {
         match posted {
             Posted::Line(line) => Some(ChatNews::Line(line)),

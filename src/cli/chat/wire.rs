@@ -1,4 +1,4 @@
-//! The way to a conversation: actions of the person go in, lines come out. `thread.rs` goes by the HTTP API.
+//! Interface to a conversation: sends a person's actions, and receives lines. `thread.rs` implements it over HTTP.
 
 use futures_util::stream::BoxStream;
 use pudu_channels::{BoxFuture, Choice};
@@ -6,27 +6,27 @@ use pudu_dispatch::view::RunView;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// The way to a conversation.
+/// Interface to a conversation.
 pub(super) trait ChatWire: Send + Sync {
-    /// Follows the conversation for ever: a lost connection is made again. The first news is [`ChatNews::Begun`]. Called
+    /// Follows the conversation forever, and reconnects when necessary. The first news is [`ChatNews::Begun`]. Called
     /// once.
     fn follow(&self) -> BoxStream<'static, ChatNews>;
 
-    /// Sends a letter. It is stored when this succeeds; sent again, it counts once.
+    /// Sends a letter, which is stored if this succeeds. A repeated letter counts once.
     fn send<'a>(&'a self, letter: &'a Letter) -> BoxFuture<'a, Result<(), Unsent>>;
 
-    /// Returns the slash commands; none if they cannot be read.
+    /// Returns the slash commands; none if they are unavailable.
     fn commands<'a>(&'a self) -> BoxFuture<'a, Vec<CommandEntry>>;
 }
 
 /// Change of a conversation or its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ChatNews {
-    /// The lines so far.
+    /// The existing lines.
     Begun(Vec<TranscriptLine>),
-    /// A line that is new or has changed.
+    /// A new or changed line.
     Line(TranscriptLine),
-    /// The daemon cannot be reached for now.
+    /// The daemon is temporarily unreachable.
     Lost,
     /// The daemon refuses this client, and a person has to act.
     Refused(String),
@@ -39,7 +39,7 @@ pub(super) struct TranscriptLine {
     pub(super) id: String,
     /// The speaker.
     pub(super) from: LineSpeaker,
-    /// The words, Markdown.
+    /// The text, as Markdown.
     pub(super) text: String,
     /// Length of the notes at the end of `text`, in bytes. They change while the line grows.
     pub(super) below: usize,
@@ -49,13 +49,13 @@ pub(super) struct TranscriptLine {
     pub(super) choices: Vec<Choice>,
     /// Files that belong to the line.
     pub(super) files: Vec<LineFile>,
-    /// Whether it will not change any more.
+    /// Whether it will not change again.
     pub(super) done: bool,
-    /// Whether the run failed, as the words say.
+    /// Whether the run failed, as stated in the text.
     pub(super) failed: bool,
     /// Title of the conversation.
     pub(super) title: Option<String>,
-    /// Changes of files by the run, as unified diffs behind the name of each file.
+    /// Files changed by the run, as unified diffs, each after the name of its file.
     pub(super) diff: String,
 }
 
@@ -73,22 +73,22 @@ pub(super) enum LineSpeaker {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LineFile {
     pub(super) name: String,
-    /// Its path or its address.
+    /// Its path or URL.
     pub(super) place: String,
 }
 
 impl TranscriptLine {
-    /// Makes a person's line.
+    /// Creates a person's line.
     pub(super) fn by_person(id: &str, text: &str) -> Self {
         Self { from: LineSpeaker::You, ..Self::by_agent(id, text, true) }
     }
 
-    /// Makes a line of the agent's.
+    /// Creates the agent's line.
     pub(super) fn by_agent(id: &str, text: &str, done: bool) -> Self {
         Self { id: id.to_owned(), text: text.to_owned(), done, ..Self::default() }
     }
 
-    /// Makes the line of a run.
+    /// Creates the line of a run.
     pub(super) fn of_run(view: RunView, files: Vec<LineFile>) -> Self {
         let RunView { run_id: id, text, below, activity, choices, done, failed, title, diff, files: _ } =
             view;
@@ -97,36 +97,36 @@ impl TranscriptLine {
     }
 }
 
-/// An action, with the key under which it counts once.
+/// An action, with a key so that repetitions count once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Letter {
     pub(super) key: String,
-    /// Whether it was sent before, and perhaps taken.
+    /// Whether it was sent before and may have been received.
     pub(super) is_repeated: bool,
     pub(super) act: Act,
 }
 
-/// Action of a person.
+/// A person's action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Say something.
+    /// Send a message.
     Say(String),
-    /// Take a choice.
+    /// Select a choice.
     Choose(String),
 }
 
-/// Why a letter was not taken.
+/// Reason why a letter was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unsent {
-    /// Try again.
+    /// The letter should be sent again.
     #[error("{reason}")]
     Later {
         /// The cause.
         reason: String,
-        /// Not before this time has passed, if the daemon said so.
+        /// Minimum delay, if the daemon named one.
         after: Option<Duration>,
     },
-    /// Trying again does not help.
+    /// Sending the letter again would not help.
     #[error("{0}")]
     Refused(String),
 }

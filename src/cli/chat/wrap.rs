@@ -1,4 +1,4 @@
-//! Breaking styled text into lines that fit the terminal.
+//! Wraps styled text into lines that fit the terminal.
 
 use super::paint::{Paint, TextLook};
 use unicode_segmentation::UnicodeSegmentation;
@@ -11,18 +11,18 @@ pub(super) struct StyledChar {
     look: TextLook,
 }
 
-/// Cuts a text into cells.
+/// Splits a text into styled characters.
 pub(super) fn cells(text: &str, look: TextLook) -> impl Iterator<Item = StyledChar> {
     text.graphemes(true).map(move |text| StyledChar { text: text.replace('\t', "    "), look })
 }
 
-/// Returns how many columns cells take.
+/// Returns the width of characters, in columns.
 pub(super) fn width(cells: &[StyledChar]) -> usize {
     cells.iter().map(|cell| cell.text.width()).sum()
 }
 
-/// Breaks a line at spaces so that each part fits; a word that is too long is cut. Parts after the first
-/// begin with `indent` spaces.
+/// Wraps a line at spaces so that each part fits. A word that is too long is split. Parts after the first begin with
+/// `indent` spaces.
 pub(super) fn wrap(line: &[StyledChar], room: usize, indent: usize) -> Vec<Vec<StyledChar>> {
     let (mut parts, mut rest, mut hung) = (Vec::new(), line, 0);
     while !rest.is_empty() && width(rest) + hung > room {
@@ -37,7 +37,7 @@ pub(super) fn wrap(line: &[StyledChar], room: usize, indent: usize) -> Vec<Vec<S
     parts
 }
 
-/// Returns after how many cells a line is broken.
+/// Returns the number of characters before a line break.
 fn break_at(line: &[StyledChar], room: usize) -> usize {
     let mut taken = 0;
     let fits = line.iter().take_while(|cell| {
@@ -56,7 +56,7 @@ fn break_at(line: &[StyledChar], room: usize) -> usize {
     }
 }
 
-/// Puts spaces before a part and drops those behind it.
+/// Indents a part and removes its trailing spaces.
 fn hang(part: &[StyledChar], indent: usize) -> Vec<StyledChar> {
     let end = part.iter().rposition(|cell| cell.text != " ").map_or(0, |at| at + 1);
     let space = StyledChar { text: " ".to_owned(), look: TextLook::default() };
@@ -65,7 +65,7 @@ fn hang(part: &[StyledChar], indent: usize) -> Vec<StyledChar> {
     hung
 }
 
-/// Cuts a line off where the room ends.
+/// Cuts a line to a width.
 pub(super) fn clip(line: &str, room: usize) -> String {
     let mut taken = 0;
     let fits = line.graphemes(true).take_while(|cell| {
@@ -75,7 +75,7 @@ pub(super) fn clip(line: &str, room: usize) -> String {
     fits.collect()
 }
 
-/// Writes cells as one line.
+/// Renders characters as one line.
 pub(super) fn write(cells: &[StyledChar], paint: Paint) -> String {
     let runs = cells.chunk_by(|a, b| a.look == b.look);
     let run = |run: &[StyledChar]| {

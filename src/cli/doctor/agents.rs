@@ -1,10 +1,10 @@
 //! Checks whether the custom agents can answer, and whether the agents named by bots exist.
 
-use pudu_channels::Check;
-use pudu_client::{
+use pudu_agent::{
     ToolGroups,
     agents::{Agents, BrokenAgent, CustomAgent, LEAD, normal},
 };
+use pudu_channels::Check;
 use pudu_config::{AccountPolicy, Choosing, HotConfig, LoadedConfig, ModelConfig, Problem};
 use pudu_daemon::{agent, missing_agents};
 use pudu_dispatch::connections;
@@ -20,7 +20,7 @@ pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check>
             let Check { what, found } = usable(custom, models, &groups);
             Check { what: format!("{what} of {owner}"), found }
         }));
-        let help = "rename or mend its folder; it is that user's alone";
+        let help = "rename or fix its folder; it belongs only to that user";
         checks.extend(
             own.broken
                 .into_iter()
@@ -29,13 +29,13 @@ pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check>
     }
     checks.extend(roster.broken.iter().map(|BrokenAgent { name, why }| {
         let help = match normal(name).is_ok_and(|normal| normal == *name) {
-            true => format!("mend its files, or take it away: pudu agent remove {name}"),
+            true => format!("fix its files, or remove it: pudu agent remove {name}"),
             false => "rename its folder, or delete it".to_owned(),
         };
         Check::bad(name, why.clone(), help)
     }));
     if let Err(error) = agents.lead_soul() {
-        let help = format!("mend SOUL.md in {}, or delete it", loaded.config.fixed.home.display());
+        let help = format!("fix SOUL.md in {}, or delete it", loaded.config.fixed.home.display());
         checks.push(Check::bad(LEAD, error.to_string(), help));
     }
     checks.push(Check::good("shared agents", changers(&loaded.config.hot)));
@@ -56,16 +56,16 @@ fn changers(hot: &HotConfig) -> String {
     };
     let accounts: Vec<String> = hot.policies.iter().filter_map(of_account).collect();
     let approvers = match accounts.as_slice() {
-        [] => "no account has any".to_owned(),
+        [] => "none are configured".to_owned(),
         named => named.join("; "),
     };
-    format!("changed by approvers: {approvers}; by the page, the terminal and administrators, too")
+    format!("editable by approvers ({approvers}), administrators, the page and the terminal")
 }
 
 fn usable(custom: &CustomAgent, models: &[ModelConfig], groups: &ToolGroups) -> Check {
     let lacks = custom.lacks(models.iter().map(|model| model.settings.name.as_str()), groups);
     match lacks.as_slice() {
         [] => Check::good(&custom.name, "can answer"),
-        lacks => Check::poor(&custom.name, lacks.join("; "), "mend its config.yaml (docs/agents.md)"),
+        lacks => Check::poor(&custom.name, lacks.join("; "), "fix its config.yaml (docs/agents.md)"),
     }
 }

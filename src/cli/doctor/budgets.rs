@@ -2,15 +2,13 @@
 
 use crate::cli::usage;
 use anyhow::{Result, anyhow};
+use pudu_agent::Agent;
+use pudu_base::UsedBudget;
 use pudu_channels::Check;
-use pudu_client::{
-    Client,
-    base::UsedBudget,
-    store::{Db, DbLocation},
-};
 use pudu_config::{Config, LoadedConfig, Start};
 use pudu_daemon::{agent, machine::Machine, skills};
-use pudu_gateway as gateway;
+use pudu_gateway::DAYS;
+use pudu_store::{Db, DbLocation};
 
 /// Maximum number of budgets named in a finding.
 const MAX_NAMED: usize = 10;
@@ -23,7 +21,7 @@ pub(super) async fn check(start: &Start, loaded: &LoadedConfig, machine: &Machin
     let mut checks = vec![used_up(start, loaded).await];
     for used in small(start, loaded, machine).await.unwrap_or_default() {
         let help = format!("raise the limit under `budgets.{}`", used.scope.as_str());
-        checks.push(Check::poor("budgets", format!("no answer fits: {used}"), help));
+        checks.push(Check::poor("budgets", format!("too small for any answer: {used}"), help));
     }
     checks
 }
@@ -34,21 +32,21 @@ async fn small(start: &Start, loaded: &LoadedConfig, machine: &Machine) -> Resul
     let skills = skills::open(start, fixed, loaded.report.file.as_deref())?;
     let setup = agent::setup(hot, machine, Vec::new())?;
     let db = Db::open(&DbLocation::Memory).await?;
-    let client = Client::new(db, machine.folders.clone(), setup, skills, 1);
-    client.small_budgets().await.map_err(|cause| anyhow!("{cause}"))
+    let agent = Agent::new(db, machine.folders.clone(), setup, skills);
+    agent.small_budgets().await.map_err(|cause| anyhow!("{cause}"))
 }
 
 async fn used_up(start: &Start, loaded: &LoadedConfig) -> Check {
-    match usage::facts(start, loaded, gateway::usage::DAYS.0).await {
+    match usage::facts(start, Some(loaded), DAYS.0).await {
         Err(error) => {
-            let help = "see what is said about the store";
-            Check::poor("budgets", format!("they cannot be read: {error:#}"), help)
+            let help = "see the check of the store";
+            Check::poor("budgets", format!("cannot read the budgets: {error:#}"), help)
         }
         Ok(facts) => match usage::used_up(&facts).as_slice() {
-            [] => Check::good("budgets", "none is used up"),
+            [] => Check::good("budgets", "none is exhausted"),
             used => {
                 let named: Vec<&str> = used.iter().take(MAX_NAMED).map(|line| line.trim()).collect();
-                let what = format!("{} used up: {}", used.len(), named.join("; "));
+                let what = format!("{} exhausted: {}", used.len(), named.join("; "));
                 Check::poor("budgets", what, "wait, or raise the limit under `budgets`")
             }
         },

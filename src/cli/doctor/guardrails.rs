@@ -8,7 +8,9 @@ use pudu_daemon::agent;
 pub(super) async fn check(config: &GuardrailsConfig) -> Vec<Check> {
     let guards = match agent::guardrails(config) {
         Ok(guards) => guards,
-        Err(error) => return vec![Check::bad("http", error.to_string(), "mend the system's TLS roots")],
+        Err(error) => {
+            return vec![Check::bad("http", error.to_string(), "fix the system's TLS root certificates")];
+        }
     };
     let mut checks = Vec::new();
     for provider in guards.providers() {
@@ -18,16 +20,17 @@ pub(super) async fn check(config: &GuardrailsConfig) -> Vec<Check> {
         });
     }
     if !config.fail_closed {
-        let why = "a call is made when a provider fails";
+        let why = "calls are allowed when a provider fails";
         checks.push(Check::poor("fail_closed", why, "write `guardrails.fail_closed: true`"));
     }
     checks
 }
 
 fn help(provider: &str, fail_closed: bool) -> String {
-    let then = if fail_closed { "until then no tool is called" } else { "until then nobody is asked" };
+    let outcome = if fail_closed { "refused" } else { "allowed" };
+    let then = format!("until then all tool calls are {outcome}");
     match provider {
-        "passport" => "mend `guardrails.passport`; until then what it concerns is refused".to_owned(),
-        _ => format!("see whether `guardrails.provider.config.url` answers; {then}"),
+        "passport" => "fix `guardrails.passport`; until then affected calls are refused".to_owned(),
+        _ => format!("check that `guardrails.provider.config.url` answers; {then}"),
     }
 }

@@ -2,12 +2,10 @@
 //! models, or sends an empty request if there is no list. Neither costs anything.
 
 use pudu_channels::Check;
-use pudu_client::{
-    model::ModelSettings,
-    net::{
-        self,
-        reqwest::{Client, Error, RequestBuilder, Response, header},
-    },
+use pudu_model::ModelSettings;
+use pudu_net::{
+    self as net,
+    reqwest::{Client, Error, RequestBuilder, Response, header},
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -21,13 +19,13 @@ const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
 pub(super) async fn check(settings: &ModelSettings) -> Check {
     let what = format!("model {}", settings.name);
     let Ok(http) = net::client() else {
-        return Check::bad(what, "no HTTP client can be made", "see the log");
+        return Check::bad(what, "cannot create an HTTP client", "see the log");
     };
     let place = settings.base_url.host_str().unwrap_or_default();
     match detect_kind(&http, settings).await {
         Ok(ServerKind::Api) => Check::good(what, format!("{} at {place} answers", settings.model)),
         Ok(ServerKind::Refused) => {
-            Check::bad(what, format!("{place} refused the key"), "see `api_key` of this model")
+            Check::bad(what, format!("{place} rejected the key"), "see `api_key` of this model")
         }
         Ok(ServerKind::Broken(status)) => {
             let help = "try again; see the provider's status page";
@@ -41,14 +39,14 @@ pub(super) async fn check(settings: &ModelSettings) -> Check {
                 Ok(ServerKind::Api | ServerKind::Refused) => {
                     format!("write `base_url: {}`", net::shown_url(&longer.base_url))
                 }
-                _ => "see `base_url` of this model: that of most providers ends in /v1".to_owned(),
+                _ => "check `base_url` of this model; for most providers it ends in /v1".to_owned(),
             };
             let base = net::shown_url(&settings.base_url);
             Check::bad(what, format!("there is no model API at {base}"), help)
         }
         Err(error) => {
             let why = format!("{place} cannot be reached: {}", net::why(&error));
-            Check::bad(what, why, "see `base_url` of this model, and whether this machine reaches it")
+            Check::bad(what, why, "check `base_url` of this model, and the network of this machine")
         }
     }
 }
@@ -112,8 +110,8 @@ async fn start_of(mut answer: Response) -> Result<Vec<u8>, Error> {
 
 /// Returns whether JSON is a list of models. Some servers answer unknown paths with 200.
 fn is_list(body: &[u8]) -> bool {
-    let told: Value = serde_json::from_slice(body).unwrap_or_default();
-    ["data", "models"].iter().any(|key| told.get(key).is_some_and(Value::is_array))
+    let answer_json: Value = serde_json::from_slice(body).unwrap_or_default();
+    ["data", "models"].iter().any(|key| answer_json.get(key).is_some_and(Value::is_array))
 }
 
 fn is_json(answer: &Response) -> bool {

@@ -36,11 +36,6 @@ def refused_calls():
     return {call: int(status) for calls, status in rows for call in re.findall(r"`([^`]+)`", calls)}
 
 
-async def _session(client):
-    async with client.threads.stream(NOBODY, assistant_id="lead_agent") as session:
-        await session.run.start(input={})
-
-
 async def _joined(client):
     async for _ in await client.threads.join_stream(NOBODY):
         return
@@ -50,8 +45,6 @@ REFUSED = {
     "assistants.create": lambda client: client.assistants.create("lead_agent"),
     "assistants.update": lambda client: client.assistants.update("lead_agent", name="other"),
     "assistants.delete": lambda client: client.assistants.delete("lead_agent"),
-    "assistants.get_versions": lambda client: client.assistants.get_versions("lead_agent"),
-    "assistants.set_latest": lambda client: client.assistants.set_latest("lead_agent", 1),
     "crons.create": lambda client: client.crons.create("lead_agent", **CRON),
     "crons.create_for_thread": lambda client: client.crons.create_for_thread(NOBODY, "lead_agent", **CRON),
     "crons.update": lambda client: client.crons.update(NOBODY, **CRON),
@@ -67,7 +60,6 @@ REFUSED = {
     "runs.cancel_many": lambda client: client.runs.cancel_many(thread_id=NOBODY, run_ids=[NOBODY]),
     "threads.prune": lambda client: client.threads.prune([NOBODY]),
     "threads.join_stream": _joined,
-    "threads.stream": _session,
 }
 
 

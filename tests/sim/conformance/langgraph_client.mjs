@@ -7,6 +7,7 @@ import { pathToFileURL } from "node:url";
 const [base, folder] = process.argv.slice(2);
 const require = createRequire(pathToFileURL(`${folder}/package.json`));
 const { Client } = await import(pathToFileURL(require.resolve("@langchain/langgraph-sdk")));
+const { RemoteGraph } = await import(pathToFileURL(require.resolve("@langchain/langgraph/remote")));
 
 let failed = 0;
 async function check(sentence, work) {
@@ -80,6 +81,43 @@ await check("state and history are read and written", async () => {
   const past = await client.threads.getHistory(thread.thread_id, { limit: 5 });
   holds("the past has five", past.length === 5 && past[0].checkpoint.checkpoint_id, past.length);
   await client.threads.delete(thread.thread_id);
+});
+
+const text = (message) =>
+  typeof message.content === "string" ? message.content : message.content.map((block) => block.text ?? "").join("");
+
+await check("a thread is streamed in the newest protocol", async () => {
+  const session = client.threads.stream({ assistantId: "lead_agent" });
+  const [messages, tools, values] = [[], [], []];
+  const read = async (from, into) => {
+    for await (const one of from) into.push(one);
+  };
+  const readers = [read(session.messages, messages), read(session.toolCalls, tools), read(session.values, values)];
+  await session.run.start({ input: tool });
+  await Promise.all(readers);
+  const state = (await client.threads.getState(session.threadId)).values.messages;
+  holds("the state is there", state.map((one) => one.type).join() === "human,ai,tool,ai", state);
+  const ids = (list) => list.map((one) => one.id).join();
+  holds("values end in it", ids(values.at(-1).messages) === ids(state), values.at(-1));
+  const said = await Promise.all(messages.map((message) => message.text));
+  holds("messages have their text", JSON.stringify(said) === JSON.stringify([text(state[1]), text(state[3])]), said);
+  holds("the call has its result", (await tools[0].output) === state[2].content, [tools, state]);
+  const tree = await session.agent.getTree();
+  holds("the run is over", tree.tree.status === "completed", tree);
+  const got = await session.state.get({ namespace: [], keys: ["messages"] });
+  holds("the state is read", got.values.messages.length === 4, got);
+  const { checkpoints } = await session.state.listCheckpoints({ limit: 2 });
+  holds("checkpoints are listed", checkpoints[0].id === got.checkpoint.id, checkpoints);
+  await session.close();
+});
+
+await check("a remote graph is invoked and streamed", async () => {
+  const graph = new RemoteGraph({ graphId: "lead_agent", url: base });
+  const values = await graph.invoke(said("hello"));
+  holds("it answers", values.messages.at(-1).type === "ai", values);
+  const parts = [];
+  for await (const part of await graph.stream(tool, { streamMode: ["updates", "values"] })) parts.push(part);
+  holds("it is streamed", parts.some(([mode]) => mode === "updates") && parts.some(([mode]) => mode === "values"), parts);
 });
 
 process.exit(failed ? 1 : 0);

@@ -11,6 +11,7 @@ import uuid
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
+from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import ConflictError, NotFoundError
 
@@ -225,12 +226,94 @@ async def stops(client, base, kept):
         holds("a deleted thread is gone", True)
 
 
+def text_of(message):
+    content = message["content"]
+    return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
+
+
+@check("a thread is streamed in the newest protocol")
+async def protocol(client, base, kept):
+    async with client.threads.stream(assistant_id="lead_agent") as session:
+        begun = await session.run.start(input=TOOL)
+        # One subscription: the SDK gives one that it opens after the end of a run no end.
+        read, life = {"values": [], "messages": [], "tool_calls": []}, []
+        async for name, one in session.interleave_projections(list(read)):
+            read[name].append(one)
+        values, messages, tools = read.values()
+        output = await session.output
+        holds("the output is the state", [one["type"] for one in output["messages"]] == ["human", "ai", "tool", "ai"], output)
+        holds("values end in it", values[-1]["messages"] == output["messages"], values[-1])
+        said = [await message.text for message in messages]
+        holds("messages have their text", said == [text_of(output["messages"][at]) for at in (1, 3)], said)
+        results = [(tool.name, (await tool.output)["tool_call_id"]) for tool in tools]
+        holds("the call has its result", results == [("ls", output["messages"][2]["tool_call_id"])], results)
+        thread = session.thread_id
+        listed = await client.runs.list(thread)
+        holds("it is a run like others", [run["run_id"] for run in listed] == [begun["run_id"]], listed)
+        async for event in session.events:
+            life.append(event)
+            if event["method"] == "lifecycle" and event["params"]["data"]["event"] == "completed":
+                break
+        numbers = [event["seq"] for event in life]
+        holds("numbers increase", numbers == sorted(set(numbers)), numbers)
+        holds("events come again", {"values", "messages", "tools", "lifecycle"} <= {event["method"] for event in life}, life)
+    async with client.threads.stream(thread, assistant_id="lead_agent") as session:
+        await session.run.start(input=ASK)
+        said = [await message.text for message in [message async for message in session.messages]]
+        state = await client.threads.get_state(thread)
+        holds("the next run goes on", len(state["values"]["messages"]) == 6, len(state["values"]["messages"]))
+        holds("and its reader has it alone", said == [text_of(state["values"]["messages"][-1])], said)
+        tree = await session.agent.get_tree()
+        holds("the graph is there", tree["nodes"] == [], tree)
+        try:
+            await session.run.start(input={"messages": []})
+            holds("an empty question is refused", False)
+        except Exception as error:
+            holds("an empty question is refused", "invalid_argument" in str(error), error)
+
+
+@check("a reader of a thread goes on behind a broken connection")
+async def broken_protocol(client, base, kept):
+    server, before, broken = await line_that_breaks(base, b"content-block-delta")
+    async with server:
+        async with get_client(url=before).threads.stream(assistant_id="lead_agent") as session:
+            await session.run.start(input=TOOL)
+            messages = [message async for message in session.messages]
+            said = [await message.text for message in messages]
+            output = await session.output
+        holds("it broke", broken == [True])
+        holds("nothing is missing or comes twice", said == [text_of(output["messages"][at]) for at in (1, 3)], said)
+
+
+@check("a remote graph is invoked, streamed and read")
+async def remote(client, base, kept):
+    graph = RemoteGraph("lead_agent", url=base)
+    values = await graph.ainvoke(ASK)
+    holds("it answers", values["messages"][-1]["type"] == "ai", values)
+    config = {"configurable": {"thread_id": (await client.threads.create())["thread_id"]}}
+    parts = [part async for part in graph.astream(TOOL, config, stream_mode=["updates", "values"])]
+    holds("it is streamed", {part[0] for part in parts} == {"updates", "values"}, parts)
+    state = await graph.aget_state(config)
+    holds("its state is read", len(state.values["messages"]) == 4 and not state.next, state)
+    past = [one async for one in graph.aget_state_history(config, limit=3)]
+    holds("and its past", len(past) == 3, past)
+    await graph.aupdate_state(config, {"title": "Remote"})
+    holds("it is changed", (await graph.aget_state(config)).values["title"] == "Remote")
+    async with await graph.astream_events(ASK, version="v3") as run:
+        said = [await message.text for message in [message async for message in run.messages]]
+        output = await run.output()
+    holds("its events are streamed", said == [text_of(output["messages"][-1])], (said, output))
+
+
 @check("assistants are found and shown")
 async def assistants(client, base, kept):
     page = await client.assistants.search(limit=1, response_format="object")
     holds("the lead agent is first", page["assistants"][0]["assistant_id"] == "lead_agent", page)
     holds("they are counted", await client.assistants.count() >= 1)
     holds("one is shown", (await client.assistants.get("lead_agent"))["graph_id"] == "lead_agent")
+    versions = await client.assistants.get_versions("lead_agent")
+    holds("it has one version", [version["version"] for version in versions] == [1], versions)
+    holds("which is the latest", (await client.assistants.set_latest("lead_agent", 1))["version"] == 1)
     for call in (client.assistants.get_graph, client.assistants.get_schemas, client.assistants.get_subgraphs):
         holds("what it is made of is an object", isinstance(await call("lead_agent"), dict), call)
 

@@ -12,6 +12,7 @@ mod gateway;
 mod interactions;
 mod me;
 mod messages;
+mod modals;
 mod pace;
 mod people;
 mod play;
@@ -23,6 +24,7 @@ mod text;
 mod wire;
 mod world;
 
+pub use modals::Modal;
 pub use world::Options;
 
 use self::{
@@ -109,6 +111,17 @@ impl Discord {
     pub fn commands(&self) -> Vec<String> {
         let name = |command: &Value| command["name"].as_str().unwrap_or_default().to_owned();
         self.core.look(|world| world.commands.iter().map(name).collect())
+    }
+
+    /// Returns the modals that the bot showed, oldest first.
+    #[must_use]
+    pub fn modals(&self) -> Vec<Modal> {
+        self.core.look(|world| world.modals.clone())
+    }
+
+    /// Submits a modal with values by input: a text, the label of an option, or a list of labels.
+    pub fn submit(&self, modal: usize, values: &Value) -> bool {
+        self.core.act(|world| world.submit(modal, values))
     }
 
     /// Returns the number of interactions that the bot did not answer in time.

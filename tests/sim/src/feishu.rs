@@ -182,6 +182,18 @@ impl Feishu {
         self.core.act(|world| world.webhook = url);
     }
 
+    /// Submits the form of a message by its button, with values by input.
+    pub fn submit(
+        &self,
+        chat: &str,
+        person: &str,
+        message: &str,
+        label: &str,
+        values: &serde_json::Value,
+    ) -> bool {
+        self.core.act(|world| world.press_with(chat, person, message, label, Some(values)))
+    }
+
     /// Returns the pressed buttons with the bot's responses, oldest first.
     #[must_use]
     pub fn presses(&self) -> Vec<Press> {

@@ -1,7 +1,7 @@
 //! A Slack workspace with one app, faithful to the documented behavior: Web API, Socket Mode and posted events.
 //!
 //! The bot talks to [`Slack::url`]; a test controls the users through [`Platform`] and the handle. Deliberately absent:
-//! other apps, private channels, group messages, views, Enterprise Grid and the old real-time API; a call of an unknown
+//! other apps, private channels, group messages, Enterprise Grid and the old real-time API; a call of an unknown
 //! method is answered as such and recorded.
 
 mod blocks;
@@ -22,9 +22,11 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod text;
+mod views;
 mod wire;
 mod world;
 
+pub use views::View;
 pub use world::{Options, Status};
 
 use self::{core::Core, envelopes::Frame, params::Params, socket::Link, world::World};
@@ -110,6 +112,18 @@ impl Slack {
     /// Sends a user's command of the app, for example `/pudu`, with arguments.
     pub fn command(&self, chat: &str, person: &str, command: &str, words: &str) -> bool {
         self.core.act(|world| world.command(chat, person, command, words))
+    }
+
+    /// Returns the modals of the app, oldest first.
+    #[must_use]
+    pub fn views(&self) -> Vec<View> {
+        self.core.look(|world| world.views.clone())
+    }
+
+    /// Submits a modal with values by block: a text, the label of an option, a list of labels, a boolean, the name of a
+    /// file, or the state of the block's element.
+    pub fn submit(&self, view: &str, values: &Value) -> bool {
+        self.core.act(|world| world.submit(view, values))
     }
 
     /// Announces the end of every connection: `warning`, `refresh_requested` or `link_disabled`, which disables Socket

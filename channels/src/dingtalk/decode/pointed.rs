@@ -1,5 +1,5 @@
-//! Content that a message points at. DingTalk puts it into the event, in several forms: a bot cannot read any other
-//! message.
+//! Content that a message refers to. DingTalk includes it in the event, in several forms: a bot cannot read other
+//! messages.
 
 use super::{file, number, object, text};
 use crate::{
@@ -8,15 +8,15 @@ use crate::{
 };
 use serde_json::Value;
 
-/// Kinds of messages in which nothing is the sender's own word: forwarded records, and cards of apps.
+/// Kinds of messages without text by the sender: forwarded records, and cards from apps.
 pub(in crate::dingtalk) const PASSED_ON: [&str; 6] =
     ["actionCard", "chatRecord", "interactiveCard", "link", "markdown", "oa"];
-/// Keys of cards and links whose values are words for people.
+/// Keys of cards and links whose values are visible text.
 const WORDS: [&str; 6] = ["title", "text", "content", "markdown", "value", "messageUrl"];
-/// Problem of a message whose content DingTalk left out.
-const NOT_GIVEN: &str = "DingTalk gave out none of its content";
+/// Problem text for a message whose content DingTalk left out.
+const NOT_GIVEN: &str = "DingTalk did not provide its content";
 
-/// Returns the content that a message points at: the answered message and forwarded messages.
+/// Returns the content that a message refers to: the message it replies to, and forwarded messages.
 pub(in crate::dingtalk) fn pointed(data: &Value) -> Vec<PointedAt> {
     let mut pieces: Vec<PointedAt> = reply(data).into_iter().collect();
     let content = object(&data["content"]);
@@ -32,7 +32,7 @@ pub(in crate::dingtalk) fn pointed(data: &Value) -> Vec<PointedAt> {
     pieces
 }
 
-/// Returns the message that is answered. Only the desktop app gives all of its content.
+/// Returns the message being replied to. Only the desktop app includes all of its content.
 fn reply(data: &Value) -> Option<PointedAt> {
     let said = object(&data["text"]);
     let content = object(&data["content"]);
@@ -64,9 +64,9 @@ fn reply(data: &Value) -> Option<PointedAt> {
     Some(PointedAt { own, at, problem, ..piece.by(author.as_deref()) })
 }
 
-/// Returns the words and files of a quoted message.
+/// Returns the text and files of a quoted message.
 fn quoted(replied: &Value) -> (String, Vec<Attachment>) {
-    // Content that is not JSON is the text itself.
+    // Content that is not JSON is plain text.
     let content = match object(&replied["content"]) {
         Value::Null => replied["content"].clone(),
         content => content,
@@ -103,7 +103,7 @@ fn quoted(replied: &Value) -> (String, Vec<Attachment>) {
     }
 }
 
-/// Returns the parts of a rich text: inside of a quote they are named otherwise than in a message.
+/// Returns the text and files of a rich text. Quotes and messages name its fields differently.
 fn parts(content: &Value) -> (String, Vec<Attachment>) {
     let list = content["richText"].as_array().map(Vec::as_slice).unwrap_or_default();
     let (mut whole, mut files) = (String::new(), Vec::new());
@@ -121,8 +121,8 @@ fn parts(content: &Value) -> (String, Vec<Attachment>) {
     (whole, files)
 }
 
-/// Returns the messages of a forwarded record. Their list names authors by ids; the summary has their names, in the
-/// same order.
+/// Returns the messages of a forwarded record. The list of messages has the authors' ids; the summary has their names,
+/// in the same order.
 fn record(content: &Value) -> Vec<PointedAt> {
     let title = text(content, "title");
     let summary = list(&content["summary"]);
@@ -143,11 +143,11 @@ fn record(content: &Value) -> Vec<PointedAt> {
     let mut pieces: Vec<PointedAt> = entries.iter().take(MAX_PIECES).enumerate().map(entry).collect();
     pieces.retain(|piece| !piece.is_empty());
     if left_out > 0 {
-        let problem = format!("{left_out} more messages of the record are left out");
+        let problem = format!("{left_out} more messages are left out");
         pieces.push(PointedAt::unreadable(PointedKind::Forward, problem));
     }
     if pieces.is_empty() {
-        // DingTalk gave a summary alone.
+        // DingTalk sent only a summary.
         let short = match &content["summary"] {
             Value::String(text) if summary.is_empty() => text.clone(),
             _ => lines(summary.iter().filter_map(Value::as_str)),
@@ -159,7 +159,7 @@ fn record(content: &Value) -> Vec<PointedAt> {
     pieces
 }
 
-/// Returns a list, which comes as such or as JSON in a text.
+/// Reads a list, sent as a list or as JSON in a string.
 fn list(value: &Value) -> Vec<Value> {
     match object(value) {
         Value::Array(list) => list,
@@ -167,7 +167,7 @@ fn list(value: &Value) -> Vec<Value> {
     }
 }
 
-/// Returns the words of a card: a tree of elements, or fields of any name.
+/// Returns the text of a card: a tree of elements, or fields of any name.
 fn card_text(card: &Value) -> String {
     card_words(card, &WORDS)
 }

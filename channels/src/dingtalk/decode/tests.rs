@@ -7,7 +7,7 @@ fn decoder(groups: GroupConversations) -> DingTalkDecoder {
     DingTalkDecoder { account: "dingtalk".into(), groups, reads_groups: false, seal }
 }
 
-/// A text as DingTalk delivers it, with other fields in place of its own.
+/// A text message as DingTalk delivers it, with replaced fields.
 fn said(other: &Value) -> Value {
     let mut data = json!({
         "conversationId": "cidP1==", "conversationType": "1", "msgId": "msg1==", "msgtype": "text",
@@ -46,16 +46,16 @@ fn attachment(handle: &str, name: &str, size: Option<u64>) -> Attachment {
 }
 
 #[test]
-fn a_private_text_is_what_a_person_said() {
+fn a_private_text_is_decoded() {
     let read = |other: &Value| decoder(GroupConversations::Group).message(&said(other));
     assert_eq!(read(&json!({})), Some(inbound()));
-    // Numbers come as text as well.
+    // Numbers may arrive as text.
     let texts = json!({"conversationType": 1, "createAt": "1690362102194"});
     assert_eq!(read(&texts), Some(inbound()));
 }
 
 #[test]
-fn a_group_is_one_conversation_or_one_for_each_person() {
+fn a_group_is_one_conversation_or_one_per_user() {
     let group = json!({"conversationType": "2", "conversationId": "cidG1==", "isInAtList": true});
     let place = |groups| decoder(groups).message(&said(&group)).unwrap().address;
     let address = |topic: Option<&str>| Address {
@@ -68,7 +68,7 @@ fn a_group_is_one_conversation_or_one_for_each_person() {
 }
 
 #[test]
-fn a_group_message_without_a_mention_is_unaddressed_only_where_groups_are_read() {
+fn a_group_message_without_a_mention_is_unaddressed_only_if_groups_are_read() {
     let addressed = |reads_groups: bool, mentioned: Value, kind: &str| {
         let fields = json!({"conversationType": kind, "conversationId": "cidG1==", "isInAtList": mentioned});
         let decoder = DingTalkDecoder { reads_groups, ..decoder(GroupConversations::Group) };
@@ -76,12 +76,12 @@ fn a_group_message_without_a_mention_is_unaddressed_only_where_groups_are_read()
     };
     assert!(addressed(true, json!(true), "2") && addressed(true, Value::Null, "2"));
     assert!(!addressed(true, json!(false), "2"));
-    assert!(addressed(false, json!(false), "2"), "the group lets people speak without a mention");
+    assert!(addressed(false, json!(false), "2"), "the group does not require a mention");
     assert!(addressed(true, json!(false), "1"), "a single chat needs no mention");
 }
 
 #[test]
-fn a_person_from_outside_has_an_id_for_this_robot_only() {
+fn an_external_user_has_an_id_for_this_robot_only() {
     let found = decoder(GroupConversations::Group).message(&said(&json!({"senderStaffId": null}))).unwrap();
     assert_eq!(found.address.chat, "$:LWCP_v1:$a");
     assert_eq!(found.sender.id, "$:LWCP_v1:$a");
@@ -89,10 +89,10 @@ fn a_person_from_outside_has_an_id_for_this_robot_only() {
 }
 
 #[test]
-fn every_kind_of_message_has_its_words_and_files() {
+fn every_kind_of_message_has_its_text_and_files() {
     let check = |other: &Value, text: &str, attachments: Vec<Attachment>| {
         let found = decoder(GroupConversations::Group).message(&said(other)).unwrap();
-        // Words come after a file, as a message of their own.
+        // The text follows a file as a separate message.
         let album = text.is_empty().then(|| "msg1==".to_owned());
         assert_eq!(found.kind, InboundKind::Message { text: text.into(), attachments, album }, "{other}");
     };
@@ -123,7 +123,7 @@ fn every_kind_of_message_has_its_words_and_files() {
 }
 
 #[test]
-fn an_answer_to_a_message_of_ours_names_it() {
+fn a_reply_to_the_bots_message_has_its_id() {
     let check = |other: &Value, expected: &str| {
         let found = decoder(GroupConversations::Group).message(&said(other)).unwrap();
         assert_eq!(found.reply_to.as_deref(), Some(expected));
@@ -133,7 +133,7 @@ fn an_answer_to_a_message_of_ours_names_it() {
 }
 
 #[test]
-fn what_nobody_can_mean_for_us_is_nothing() {
+fn messages_that_cannot_address_the_bot_are_ignored() {
     let cases = [
         json!({"msgId": ""}),
         json!({"senderStaffId": null, "senderId": null}),
@@ -149,7 +149,7 @@ fn what_nobody_can_mean_for_us_is_nothing() {
 }
 
 #[test]
-fn a_press_counts_where_its_card_was_put_and_nowhere_else() {
+fn a_press_counts_only_in_the_conversation_of_its_card() {
     let of = |groups, chat: &str, topic: Option<&str>, private, space: &str, person: &str| {
         let decoder = decoder(groups);
         let address = Address { account: "dingtalk".into(), chat: chat.into(), topic: topic.map(Into::into) };
@@ -165,7 +165,7 @@ fn a_press_counts_where_its_card_was_put_and_nowhere_else() {
     assert_eq!(of(group, "cidG", Some("all"), false, "dtv1.card//IM_GROUP.cidG", "u1"), good("u1"));
     assert_eq!(of(group, "u1", None, true, "cidAnything", "u1"), good("u1"));
     assert_eq!(of(user, "cidG", Some("u1"), false, "cidG", "u1"), good("u1"));
-    // Forwarded into another group, pressed by another person, and taken for another kind of chat.
+    // Forwarded into another group, pressed by another person, and claimed to be from another kind of chat.
     assert_eq!(of(group, "cidG", Some("all"), false, "cidOther", "u1"), None);
     assert_eq!(of(group, "u1", None, true, "cidG", "u2"), None);
     assert_eq!(of(user, "cidG", Some("u1"), false, "cidG", "u2"), None);
@@ -176,7 +176,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn nothing_that_comes_breaks_it(kind in "text|richText|picture|file|audio|x", text in ".{0,60}", n in any::<i64>()) {
+    fn arbitrary_events_never_panic(kind in "text|richText|picture|file|audio|x", text in ".{0,60}", n in any::<i64>()) {
         let values = [json!(n), json!(text), json!([text]), json!({"content": n}), Value::Null];
         for value in values {
             let other = json!({"msgtype": kind, "text": value, "content": value, "createAt": value});

@@ -1,15 +1,12 @@
 use super::*;
-use crate::{
-    AcceptError, Accepted, Address, BoxFuture, EventKey, HealthState, InboundKind, KnownMessage,
-    ReplyStoreError, Sender,
-};
+use crate::{AcceptError, Accepted, Address, BoxFuture, EventKey, HealthState, InboundKind, Sender};
 use std::sync::Mutex;
 
-/// Keeps incoming events, except while it is full.
+/// Stores incoming events, except while it is full.
 #[derive(Default)]
 struct RecordingSink {
     full: Mutex<bool>,
-    /// Whether keeping takes a second.
+    /// Whether storing takes a second.
     slow: bool,
     kept: Mutex<Vec<String>>,
 }
@@ -28,21 +25,7 @@ impl EventSink for RecordingSink {
         })
     }
 
-    fn known_messages<'a>(
-        &'a self,
-        _: &'a str,
-        _: i64,
-    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn is_in_conversation<'a>(
-        &'a self,
-        _: &'a Address,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
-        Box::pin(std::future::ready(Ok(false)))
-    }
+    crate::event_sink::knows_no_messages!();
 }
 
 fn event(id: &str) -> (Ticket, Inbound) {
@@ -73,23 +56,27 @@ fn answers(held: &UnstoredEvents<'_>) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_kept_is_not_acknowledged_until_it_is() {
+async fn an_event_is_not_acknowledged_before_it_is_stored() {
     let (chat_client, health) = (RecordingSink::default(), HealthCell::default());
     let held = UnstoredEvents::new(&chat_client, &health);
     assert!(keep(&held, "1").await);
     *chat_client.full.lock().unwrap() = true;
     health.ready();
     assert!(!keep(&held, "2").await);
-    let told = health.get();
-    assert_eq!((told.state, told.last_error.is_some()), (HealthState::Degraded, true), "people see it");
+    let account_health = health.get();
+    assert_eq!(
+        (account_health.state, account_health.last_error.is_some()),
+        (HealthState::Degraded, true),
+        "the error is visible in the state"
+    );
     health.ready();
     assert!(!keep(&held, "3").await);
-    assert!(!keep(&held, "2").await, "a repetition waits once");
+    assert!(!keep(&held, "2").await, "a redelivery is queued once");
     held.again().await;
     assert_eq!(answers(&held), Vec::<String>::new());
-    assert_eq!(health.get().state, HealthState::Degraded, "over a new connection too");
+    assert_eq!(health.get().state, HealthState::Degraded, "also after a reconnection");
     *chat_client.full.lock().unwrap() = false;
-    assert!(!keep(&held, "4").await, "what waits goes first");
+    assert!(!keep(&held, "4").await, "waiting events go first");
     held.again().await;
     assert_eq!(answers(&held), ["2", "3", "4"].map(|id| Ticket { id: id.to_owned() }.taken()));
     assert_eq!(*chat_client.kept.lock().unwrap(), ["1", "2", "3", "4"]);
@@ -98,7 +85,7 @@ async fn what_cannot_be_kept_is_not_acknowledged_until_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_is_bounded() {
+async fn waiting_events_are_bounded() {
     let chat_client = RecordingSink { full: Mutex::new(true), ..RecordingSink::default() };
     let health = HealthCell::default();
     let held = UnstoredEvents::new(&chat_client, &health);
@@ -109,7 +96,7 @@ async fn what_waits_is_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_held_is_kept_though_its_socket_broke_and_no_other_comes_about() {
+async fn a_held_event_is_stored_without_any_connection() {
     let chat_client = RecordingSink { full: Mutex::new(true), ..RecordingSink::default() };
     let health = HealthCell::default();
     let (held, stop) = (UnstoredEvents::new(&chat_client, &health), CancellationToken::new());
@@ -129,13 +116,13 @@ async fn what_was_held_is_kept_though_its_socket_broke_and_no_other_comes_about(
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_lost_where_waiting_is_broken_off() {
+async fn a_cancelled_wait_loses_nothing() {
     let chat_client = RecordingSink { full: Mutex::new(true), slow: true, ..RecordingSink::default() };
     let health = HealthCell::default();
     let held = UnstoredEvents::new(&chat_client, &health);
     assert!(!keep(&held, "1").await && !keep(&held, "2").await);
     *chat_client.full.lock().unwrap() = false;
-    // Each try takes a second: it is broken off behind the first and within the second.
+    // Each attempt takes a second: it is stopped after the first attempt and during the second.
     assert!(tokio::time::timeout(Duration::from_millis(1500), held.again()).await.is_err());
     assert_eq!(answers(&held), [Ticket { id: "1".into() }.taken()]);
     held.again().await;
@@ -143,7 +130,7 @@ async fn nothing_is_lost_where_waiting_is_broken_off() {
 }
 
 #[test]
-fn only_credentials_end_it_for_good() {
+fn only_invalid_credentials_end_listening() {
     let wait = Duration::from_secs(1);
     let cases = [
         (CallError::Auth("no".into()), ConnectionEnd::Fatal(ChannelError::Auth("no".into()))),

@@ -1,4 +1,4 @@
-//! A reply in cards: made, changed, finished, and given up where they do not work.
+//! Creates, updates and finishes the cards of a reply, and falls back to messages if cards do not work.
 
 use super::{
     DingMessages, MOVED,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     dingtalk::{
-        failure::{DingTalkCase, DingTalkError, rules_out_cards},
+        facts::{DingTalkCase, DingTalkError, rules_out_cards},
         page::{DingTalkPage, digest},
         robot::RobotTarget,
     },
@@ -15,7 +15,7 @@ use crate::{
 use std::sync::atomic::Ordering;
 
 impl DingMessages {
-    /// Gives cards up for this reply; for a while for all, where the fault is not this chat's.
+    /// Stops using cards for this reply. If the chat is not the cause, suspends them for all replies for a while.
     pub(super) fn give_up_cards(&mut self, failure: &DingTalkError) {
         self.plain = true;
         let general = matches!(
@@ -24,7 +24,7 @@ impl DingMessages {
         );
         tracing::warn!(
             error = %failure,
-            "failed to use card; the reply goes on as messages. Check `card_template_id`, \
+            "failed to use card; continuing the reply as messages. Check `card_template_id`, \
              `card_content_key` and the app's card permissions"
         );
         if general {
@@ -38,7 +38,7 @@ impl DingMessages {
         page: &DingTalkPage,
     ) -> Result<Option<DingMessageRef>, CallError> {
         let name = self.state.seal.name(&intent.key, self.private, &self.address);
-        // A delivered card cannot be deleted, so the template is tested before.
+        // A delivered card cannot be deleted, so the template is tested first.
         if !intent.again
             && let Err(error) = self.probe().await
         {
@@ -46,7 +46,7 @@ impl DingMessages {
                 self.give_up_cards(&error);
                 return Ok(None);
             }
-            tracing::warn!(%error, "failed to test card template; the reply goes on as messages");
+            tracing::warn!(%error, "failed to test card template; continuing the reply as messages");
             self.plain = true;
             let waits = error.wait().is_some();
             let error = self.failed(error);
@@ -57,7 +57,7 @@ impl DingMessages {
         let there = made.is_ok();
         let sent = self.posted_card(name.clone(), page);
         let made = match made {
-            // It was perhaps there already, and shows something else: the change that follows sees to it.
+            // The card may have existed before with other content: the next update corrects it.
             Ok(()) if intent.again => {
                 let (shows, buttons) = (String::new(), String::new());
                 let ending = intent.dedup_key.as_ref().is_some_and(|tries| tries.done);
@@ -75,7 +75,7 @@ impl DingMessages {
                 }
                 Ok(None)
             }
-            // The card is there, only not finished: under another name it would be there twice.
+            // The card exists but is unfinished: a new name would create a duplicate.
             Err(error) if there => {
                 self.failed(error.clone());
                 Err(CallError::Unknown(error.to_string()))
@@ -84,7 +84,7 @@ impl DingMessages {
         }
     }
 
-    /// Tests the card template where it is not known to work.
+    /// Tests the card template, unless it is known to work.
     async fn probe(&self) -> Result<(), DingTalkError> {
         if self.state.cards_work.load(Ordering::Relaxed) {
             return Ok(());
@@ -108,7 +108,7 @@ impl DingMessages {
         }
     }
 
-    /// Ends a card whose words are elsewhere, as far as that can be done.
+    /// Finishes a card whose text was sent elsewhere. Best effort.
     pub(super) async fn leave(&self, name: &str) {
         let Some(card) = self.card(name) else { return };
         let page = DingTalkPage {
@@ -120,20 +120,20 @@ impl DingMessages {
             neutral: false,
             asks: false,
         };
-        // It may be finished: only streaming asks whether it is.
+        // The card may already be finished; `replace` works in both cases, unlike streaming.
         if let Err(error) = card.replace(&page).await {
-            tracing::debug!(%error, "failed to finish card that is not needed any more");
+            tracing::debug!(%error, "failed to finish a card that is no longer needed");
         }
     }
 
-    /// Ends the card that an earlier try perhaps made, where the words go elsewhere now.
+    /// Finishes the card that an earlier attempt may have created, because the text is now sent elsewhere.
     pub(super) async fn leave_perhaps(&self, intent: &DingIntent) {
         if intent.again && self.robot.target != RobotTarget::Session {
             self.leave(&self.state.seal.name(&intent.key, self.private, &self.address)).await;
         }
     }
 
-    /// Makes a card show a page; `streams` is whether the card is unfinished.
+    /// Makes a card show a page. `streams` means that the card is unfinished, so text can be streamed into it.
     pub(super) async fn change(
         &mut self,
         sent: &mut DingMessageRef,
@@ -144,8 +144,7 @@ impl DingMessages {
         let Some(card) = self.card(&name) else { return Err(CallError::Refused("no cards".to_owned())) };
         if streams {
             match card.stream(&card.text(page), page.done, sent.nth).await {
-                // An older record does not contain whether the card may be finished: a finished card can still be
-                // replaced.
+                // Older records do not contain whether the card is finished. A finished card can still be replaced.
                 Err(CallError::Refused(_)) => card.replace(page).await?,
                 streamed => streamed?,
             }
@@ -155,7 +154,7 @@ impl DingMessages {
         let buttons = digest(&[&page.buttons()]);
         if sent.buttons != buttons && streams {
             match card.set_buttons(page).await {
-                // The words are there, which counts.
+                // The text arrived; the buttons are secondary.
                 Err(error) if rules_out_cards(&error) => {
                     tracing::warn!(%error, "failed to change card's buttons: check `card_buttons_key`");
                 }

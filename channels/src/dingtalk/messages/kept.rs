@@ -1,4 +1,4 @@
-//! Stored records of DingTalk's messages, before and after they are sent. A change must read the old format.
+//! Stored records of DingTalk's messages, before and after they are sent. Later versions must still read this format.
 
 use crate::{
     dingtalk::page::{DingTalkPage, digest},
@@ -6,46 +6,46 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Stored record of a message that is about to be sent; `None` in older records.
+/// Stored record of a message about to be sent; `None` in older records.
 pub(super) type StoredDedupKey = Option<DingDedupKey>;
 
-/// A message of DingTalk's that is about to be sent.
+/// A message about to be sent.
 pub(super) type DingIntent = SendIntent<StoredDedupKey>;
 
-/// How a message fared so far.
+/// Earlier attempts to send a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::dingtalk) struct DingDedupKey {
-    /// How often the answer was perhaps sent as an ordinary message before.
+    /// How many times the answer may already have been sent as an ordinary message.
     #[serde(default)]
     pub(super) lost: u8,
-    /// Whether it is about to be sent so.
+    /// Whether the answer is about to be sent as an ordinary message.
     #[serde(default)]
     pub(super) answer: bool,
-    /// Whether a card of the answer is perhaps finished.
+    /// Whether a card of the answer may be finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) done: bool,
 }
 
-/// A message that is there.
+/// Record of a sent message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::dingtalk) struct DingMessageRef {
     pub(super) id: String,
     /// Whether it is a card.
     #[serde(default)]
     pub(super) card: bool,
-    /// Whether it will not change any more.
+    /// Whether it is final.
     #[serde(default)]
     pub(super) done: bool,
-    /// Whether a card was about to be finished: it may be. Nothing can be streamed into it then.
+    /// Whether finishing the card was attempted. It may have succeeded, so nothing more can be streamed into the card.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) ending: bool,
-    /// How many changes a card has seen.
+    /// Number of updates of a card.
     #[serde(default)]
     pub(super) nth: u32,
-    /// Digest of the shown words.
+    /// Digest of the shown text.
     #[serde(default)]
     pub(super) shows: String,
-    /// A short name for a card's buttons.
+    /// Digest of a card's buttons.
     #[serde(default)]
     pub(super) buttons: String,
 }
@@ -69,7 +69,7 @@ impl MessageRef for DingMessageRef {
     }
 }
 
-/// An ordinary message that shows a page.
+/// Returns the record of an ordinary message that shows a page.
 pub(super) fn posted_message(id: String, page: &DingTalkPage) -> DingMessageRef {
     DingMessageRef {
         id,

@@ -1,23 +1,23 @@
-//! Messages to recall. Each recall is repeated until DingTalk confirms it, also after a restart, within a bound.
+//! Messages to recall. Each recall is repeated until DingTalk confirms it, also after a restart, up to a limit.
 
 use super::DingMessages;
 use crate::{
     SendError,
-    dingtalk::failure::{DingTalkCase, DingTalkError},
+    dingtalk::facts::{DingTalkCase, DingTalkError},
     transport::CallError,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Maximum number of recalls of one message; with the pauses between them about ten minutes.
+/// Maximum number of attempts to recall one message: about ten minutes, including the pauses.
 const TRIES: u8 = 15;
 
-/// A message to recall. Stored: a change must read the old format.
+/// A message to recall. Stored: later versions must still read this format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Recall {
     key: String,
     tries: u8,
-    /// Whether the last try was just now.
+    /// Whether an attempt was just made. The next round then skips it.
     #[serde(skip)]
     fresh: bool,
 }
@@ -30,14 +30,14 @@ impl Recall {
 
 impl DingMessages {
     pub(super) async fn recall(&self, key: &str) -> Result<(), DingTalkError> {
-        let recalled = self.robot.recall(&self.state.api, key).await;
+        let recalled = self.robot.recall(key).await;
         if matches!(recalled, Err(CallError::Refused(_) | CallError::Special(DingTalkCase::Forbidden(_)))) {
-            self.state.takes_nothing_back();
+            self.state.record_no_recall();
         }
         recalled
     }
 
-    /// Recalls the messages on the list: placeholders and questions. Fails as long as one is left.
+    /// Recalls the listed messages: placeholders and questions. Fails while any message remains.
     pub(super) async fn recall_all(&mut self) -> Result<(), SendError> {
         let mut left: Option<Duration> = None;
         for mut recall in std::mem::take(&mut self.recalls) {
@@ -45,7 +45,7 @@ impl DingMessages {
                 match self.recall(&recall.key).await {
                     Ok(()) => continue,
                     Err(error) if recall.tries >= TRIES => {
-                        tracing::warn!(%error, "gave up recalling message; it stays");
+                        tracing::warn!(%error, "gave up recalling message");
                         continue;
                     }
                     Err(error) => {

@@ -9,7 +9,7 @@ use pudu_texts::Language;
 use std::sync::Mutex;
 
 #[test]
-fn what_is_kept_of_a_message_is_stored_like_this() {
+fn the_format_of_message_records_is_stable() {
     let posted = DingMessageRef {
         id: "p-key-seal".into(),
         card: true,
@@ -28,7 +28,7 @@ fn what_is_kept_of_a_message_is_stored_like_this() {
     assert_eq!(DingMessageRef::from_id("pqk1").map(|posted| posted.card), Some(false));
 }
 
-/// The messages of a reply to a person with this hint, under a configuration with cards or without.
+/// The messages of a reply with this hint, with or without cards.
 fn messages(private: bool, hint: Option<Value>, cards: bool) -> DingMessages {
     on(crate::dingtalk::loopback::channel("http://127.0.0.1:9", cards).state, private, hint)
 }
@@ -51,7 +51,7 @@ fn reply_target(private: bool, hint: Option<Value>) -> ReplyTarget {
 }
 
 #[test]
-fn a_reply_knows_whom_it_reaches_and_how() {
+fn a_reply_determines_its_recipient_and_form() {
     let check = |private, hint: Option<Value>, target: RobotTarget, grows| {
         let messages = messages(private, hint, true);
         assert_eq!((&messages.robot.target, messages.capabilities().edits), (&target, grows));
@@ -65,7 +65,7 @@ fn a_reply_knows_whom_it_reaches_and_how() {
 }
 
 #[test]
-fn changes_come_slower_the_more_there_were() {
+fn updates_slow_down_with_their_number() {
     let mut messages = messages(true, None, true);
     let mut interval = |changes| {
         messages.changes = changes;
@@ -76,7 +76,7 @@ fn changes_come_slower_the_more_there_were() {
 }
 
 #[tokio::test]
-async fn a_message_that_cannot_change_waits_for_the_end_and_then_makes_room() {
+async fn an_unchangeable_message_stays_until_the_end_and_is_then_replaced() {
     let mut messages = messages(true, None, false);
     let draft = |text: &str, done| MessageDraft { rich: parse(text), done, ..MessageDraft::default() };
     let page = |text: &str, done| DingTalkPage::new(&draft(text, done));
@@ -98,7 +98,7 @@ async fn a_message_that_cannot_change_waits_for_the_end_and_then_makes_room() {
     );
 }
 
-/// Keeps the record of one reply.
+/// Stores the record of one reply.
 #[derive(Clone, Default)]
 struct MemoryReplyStore(Arc<Mutex<Option<ReplyHandle>>>);
 
@@ -114,7 +114,7 @@ impl ReplyStore for MemoryReplyStore {
 }
 
 impl MemoryReplyStore {
-    /// The reply to a person, as the record has it.
+    /// The reply to a person, restored from the record.
     fn reply(&self, state: &Arc<DingTalkAccountState>) -> PlatformReply<DingMessages> {
         let reply_target = ReplyTarget { saved: self.0.lock().unwrap().clone(), ..reply_target(true, None) };
         PlatformReply::open(on(Arc::clone(state), true, None), &reply_target, Box::new(self.clone()))
@@ -127,7 +127,7 @@ fn answer() -> FinalView {
 
 #[tokio::test]
 async fn an_answer_is_sent_until_its_arrival_is_confirmed() {
-    // DingTalk's answer to each sending; whether pudu restarts before each; the number of sendings.
+    // DingTalk's answer to each attempt; whether pudu restarts before each; the number of attempts.
     let check = async |codes: &'static [&'static str], anew: bool, place: bool, times: usize| {
         let mut codes_left = codes.iter();
         let server = DingTalkLoopback::start(move |path, _| match path.ends_with("batchSend") {
@@ -138,7 +138,7 @@ async fn an_answer_is_sent_until_its_arrival_is_confirmed() {
         let (state, shelf) = (server.state(false), MemoryReplyStore::default());
         let mut reply = shelf.reply(&state);
         if place {
-            assert_eq!(reply.update(&ReplyView::default()).await, Ok(()), "it may be over soon");
+            assert_eq!(reply.update(&ReplyView::default()).await, Ok(()), "the answer may follow soon");
             tokio::time::pause();
             tokio::time::advance(PLACEHOLDER_DELAY).await;
             tokio::time::resume();
@@ -154,7 +154,7 @@ async fn an_answer_is_sent_until_its_arrival_is_confirmed() {
                 break;
             }
         }
-        assert_eq!(reply.finish(&answer()).await, Ok(()), "and it stays so");
+        assert_eq!(reply.finish(&answer()).await, Ok(()), "and stays so");
         let sent = server.calls().into_iter().filter(|call| call == "batchSend").count();
         assert_eq!(sent, times, "{codes:?}");
     };
@@ -164,12 +164,12 @@ async fn an_answer_is_sent_until_its_arrival_is_confirmed() {
         check(&["InternalError"; 7], anew, false, 8).await;
         check(&["InternalError", "invalidParameter", "InternalError", "InternalError"], anew, false, 5).await;
     }
-    // The sign that holds the place is not tried again.
+    // The placeholder is not sent again.
     check(&["InternalError"; 5], false, true, 6).await;
 }
 
 #[tokio::test]
-async fn what_nobody_ever_confirms_is_sent_rarely_after_a_while() {
+async fn an_unconfirmed_answer_is_resent_rarely_after_a_while() {
     let server = DingTalkLoopback::start(|path, _| match path.ends_with("batchSend") {
         true => failed("InternalError"),
         false => (200, json!({})),
@@ -184,9 +184,9 @@ async fn what_nobody_ever_confirms_is_sent_rarely_after_a_while() {
     assert!(matches!(reply.finish(&answer()).await, Err(SendError::Later { after }) if after <= RARELY));
 }
 
-/// The gate answers 502 and delivers: each try is another copy.
+/// The gateway answers 502 but delivers, so each attempt sends another copy.
 #[tokio::test]
-async fn an_answer_that_was_perhaps_sent_is_not_sent_again_because_others_succeed() {
+async fn the_success_of_other_calls_does_not_resend_an_uncertain_answer() {
     let server = DingTalkLoopback::start(|path, _| match path.ends_with("batchSend") {
         true => failed("InternalError"),
         false => (200, json!({})),
@@ -196,7 +196,7 @@ async fn an_answer_that_was_perhaps_sent_is_not_sent_again_because_others_succee
     let mut reply = MemoryReplyStore::default().reply(&state);
     assert!(matches!(reply.finish(&answer()).await, Err(SendError::Unreachable(_))));
     tokio::time::pause();
-    let begun = Instant::now();
+    let start = Instant::now();
     let others = async {
         loop {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -208,18 +208,18 @@ async fn an_answer_that_was_perhaps_sent_is_not_sent_again_because_others_succee
         () = reply.pause(RARELY) => {}
         () = others => {}
     }
-    assert!(begun.elapsed() >= RARELY, "{:?}", begun.elapsed());
+    assert!(start.elapsed() >= RARELY, "{:?}", start.elapsed());
 }
 
 #[tokio::test]
-async fn only_what_was_asked_and_answered_tells_that_dingtalk_is_there() {
+async fn only_answered_calls_show_that_dingtalk_responds() {
     let server = DingTalkLoopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
     let state = server.state(false);
-    state.takes_nothing_back();
+    state.record_no_recall();
     let failing = || state.api.transport.writes.is_failing();
     let mut reply = MemoryReplyStore::default().reply(&state);
     state.api.transport.writes.failed();
-    // The place cannot be held, so that nothing is shown and nothing is said.
+    // No placeholder can be sent, so nothing is shown before the answer.
     reply.update(&ReplyView::default()).await.unwrap();
     assert!(failing());
     reply.finish(&answer()).await.unwrap();
@@ -227,27 +227,27 @@ async fn only_what_was_asked_and_answered_tells_that_dingtalk_is_there() {
     reply.finish(&answer()).await.unwrap();
     state.api.transport.writes.failed();
     reply.finish(&answer()).await.unwrap();
-    assert!(failing(), "it is there already: no call was made");
+    assert!(failing(), "the message exists already: no call was made");
 }
 
 #[tokio::test]
-async fn a_card_whose_end_has_to_wait_is_finished_all_the_same() {
+async fn a_card_whose_end_has_to_wait_is_still_finished() {
     let server = DingTalkLoopback::start(|_, _| (200, json!({"success": true, "result": true}))).await;
     let state = server.state(true);
     let mut messages = on(Arc::clone(&state), true, None);
     let page = DingTalkPage::new(&MessageDraft { rich: parse("all"), done: true, ..MessageDraft::default() });
     let mut sent = DingMessageRef { card: true, ending: false, ..DingMessageRef::from_id("k").unwrap() };
     assert_eq!(messages.edit(&mut sent, &page).await, Ok(EditOutcome::SaveFirst));
-    state.pacer.hold(&state.everybody, Duration::from_millis(20));
+    state.pacer.hold(&state.app_key, Duration::from_millis(20));
     assert!(matches!(messages.edit(&mut sent, &page).await, Err(CallError::Wait(_))));
     tokio::time::sleep(Duration::from_millis(30)).await;
     assert_eq!(messages.edit(&mut sent, &page).await, Ok(EditOutcome::Shown));
-    assert_eq!(server.calls(), ["streaming"], "only streaming finishes a card");
+    assert_eq!(server.calls(), ["streaming"], "only streaming can finish a card");
 }
 
-/// A server that never answers: a message that must not be there twice is waited for longer than one that may.
+/// A server that never answers: the timeout is longer for a message that must not be duplicated.
 #[tokio::test]
-async fn a_slow_answer_to_what_has_no_key_is_waited_for() {
+async fn a_slow_response_to_a_call_without_a_key_is_awaited() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let router = axum::Router::new()
@@ -256,7 +256,7 @@ async fn a_slow_answer_to_what_has_no_key_is_waited_for() {
             axum::routing::post(async || axum::Json(json!({"accessToken": "token"}))),
         )
         .fallback(async || {
-            // The test controls the clock: it advances as soon as nothing else is to be done.
+            // The test controls the clock: it advances when all tasks are idle.
             tokio::time::pause();
             std::future::pending::<()>().await;
         });
@@ -264,14 +264,14 @@ async fn a_slow_answer_to_what_has_no_key_is_waited_for() {
     let api = Arc::clone(&crate::dingtalk::loopback::channel(&url, false).state.api);
     let mut took = Vec::new();
     for keyed in [false, true] {
-        let begun = Instant::now();
+        let start = Instant::now();
         let body = json!({});
-        let told = match keyed {
+        let outcome = match keyed {
             true => api.call(pudu_net::reqwest::Method::POST, "/x", &body).await,
             false => api.post("/x", &body).await,
         };
-        assert!(matches!(told, Err(CallError::Unknown(_))), "{told:?}");
-        took.push(begun.elapsed().as_secs());
+        assert!(matches!(outcome, Err(CallError::Unknown(_))), "{outcome:?}");
+        took.push(start.elapsed().as_secs());
         tokio::time::resume();
     }
     assert_eq!(took, [15, 6]);
@@ -292,7 +292,7 @@ async fn the_record_of_an_older_version_is_read() {
 }
 
 #[tokio::test]
-async fn a_card_that_is_perhaps_there_is_left_when_the_words_go_elsewhere() {
+async fn a_possible_card_is_finished_when_the_text_is_sent_elsewhere() {
     let check = async |rest: bool, expected: Vec<&str>| {
         let mut made = 0;
         let server = DingTalkLoopback::start(move |path, _| {
@@ -321,7 +321,7 @@ async fn a_card_that_is_perhaps_there_is_left_when_the_words_go_elsewhere() {
 }
 
 #[tokio::test]
-async fn what_shows_nothing_to_anybody_was_not_done() {
+async fn a_call_without_visible_effect_counts_as_not_done() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let out = OutFile { name: "a.txt".into(), path: file.path().into() };
     let check = async |fails: &'static str, done: bool| {
@@ -340,7 +340,7 @@ async fn what_shows_nothing_to_anybody_was_not_done() {
 }
 
 #[tokio::test]
-async fn cards_are_tried_before_one_is_delivered() {
+async fn the_card_template_is_tested_before_a_card_is_delivered() {
     let yes = answer;
     let check = async |answer: fn(&str) -> (u16, Value), expected: &[&str]| {
         let server = DingTalkLoopback::start(move |path, _| answer(path)).await;
@@ -365,7 +365,7 @@ async fn cards_are_tried_before_one_is_delivered() {
 }
 
 #[tokio::test]
-async fn a_reply_whose_card_cannot_be_tested_now_waits_as_asked_and_is_messages() {
+async fn a_reply_without_a_tested_card_waits_as_requested_and_uses_messages() {
     let mut bans = 1;
     let server = DingTalkLoopback::start(move |path, _| match bans {
         _ if path.ends_with("accessToken") => (200, json!({})),
@@ -381,7 +381,7 @@ async fn a_reply_whose_card_cannot_be_tested_now_waits_as_asked_and_is_messages(
     let mut reply = MemoryReplyStore::default().reply(&state);
     let first = reply.finish(&answer()).await;
     assert!(matches!(first, Err(SendError::Later { .. })), "{first:?} {:?}", server.calls());
-    assert!(state.pacer.held(&state.everybody).is_some(), "other replies wait too");
+    assert!(state.pacer.held(&state.app_key).is_some(), "other replies wait as well");
     assert!(reply.finish(&answer()).await.is_err());
     assert_eq!(server.calls(), ["instances"]);
     tokio::time::pause();
@@ -392,11 +392,11 @@ async fn a_reply_whose_card_cannot_be_tested_now_waits_as_asked_and_is_messages(
 }
 
 #[tokio::test]
-async fn a_recall_is_repeated_until_it_is_confirmed_and_not_for_ever() {
+async fn a_recall_is_repeated_until_it_is_confirmed_up_to_a_limit() {
     for (refusals, gone) in [(3, true), (usize::MAX, false)] {
         let mut left = refusals;
         let server = DingTalkLoopback::start(move |path, _| match path.ends_with("batchRecall") {
-            // Each sign is preceded by the question whether recalls work at all.
+            // Before each placeholder, the bot checks that recalls work.
             true if left == 0 => (200, json!({})),
             true => {
                 left -= 1;
@@ -415,14 +415,14 @@ async fn a_recall_is_repeated_until_it_is_confirmed_and_not_for_ever() {
         while let Err(error) = reply.finish(&answer()).await {
             assert_eq!(error, SendError::Untidy { after: None }, "the answer is delivered");
             rounds += 1;
-            assert!(rounds < 30, "it is not tried for ever");
-            // The process may end in between.
+            assert!(rounds < 30, "the attempts end");
+            // The process may crash in between.
             reply = shelf.reply(&state);
         }
         let calls = server.calls();
         let sent = calls.iter().filter(|call| *call == "batchSend").count();
         let recalls = calls.iter().filter(|call| *call == "batchRecall").count();
-        assert_eq!(sent, 2, "the sign and the answer, once: {calls:?}");
+        assert_eq!(sent, 2, "the placeholder and the answer, once each: {calls:?}");
         assert_eq!(rounds > 10, !gone, "{recalls} recalls in {rounds} rounds");
     }
 }

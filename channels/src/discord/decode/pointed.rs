@@ -1,11 +1,11 @@
-//! Content that a message points at: answered and forwarded messages, previews, and links to messages. Content missing
-//! from the event is read from Discord, and only for messages that the sender may read.
+//! Content that a message refers to: the message it replies to, forwarded messages, previews, and links to messages.
+//! Content missing from the event is fetched from Discord, but only if the sender may read it.
 
 use super::{
     super::{
         DiscordChannel,
         account_state::{ApiRoute, DiscordAccountState},
-        failure::DiscordError,
+        facts::DiscordError,
         permissions::may_read,
         text::{name, parse_text},
         wire::{DiscordMessage, DiscordPoll, DiscordUser, Embed, Passed, Sticker, id_time},
@@ -23,7 +23,7 @@ use url::Url;
 const MAX_LINKS: usize = 5;
 /// Maximum number of components of one message that are read.
 const MAX_COMPONENTS: usize = 200;
-/// Hosts of links to messages.
+/// Hosts in links to messages.
 const HOSTS: [&str; 6] = [
     "discord.com",
     "www.discord.com",
@@ -32,21 +32,20 @@ const HOSTS: [&str; 6] = [
     "discordapp.com",
     "ptb.discordapp.com",
 ];
-/// Problem of a message that the sender may not read.
-const FOREIGN_CHANNEL: &str =
-    "it was not read: the sender may not read that channel, and reads nothing there through the bot";
+/// Problem text for a message that the sender may not read.
+const FOREIGN_CHANNEL: &str = "not read: the sender has no access to that channel";
 
-/// Place of a message.
+/// Location of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::discord) struct DiscordMessageLink {
-    /// The server; `None` for the one of the message that points at it.
+    /// The server; `None` for the server of the referring message.
     guild: Option<String>,
     channel: String,
     message: String,
 }
 
 impl DiscordDecoder<'_> {
-    /// Returns the content that a message points at. `parent` is the channel of the message's thread.
+    /// Returns the content that a message refers to. `parent` is the channel of the message's thread.
     pub(in crate::discord) fn pointed(
         &self,
         message: &DiscordMessage,
@@ -71,7 +70,7 @@ impl DiscordDecoder<'_> {
         found.filter(|piece| !piece.is_empty()).collect()
     }
 
-    /// Returns a message of any author as one piece, with the words of its cards and its files.
+    /// Returns a message of any author as one piece, with its files and the text of its cards.
     pub(in crate::discord) fn piece(&self, kind: PointedKind, message: &DiscordMessage) -> PointedAt {
         let embeds = message.embeds.iter().map(|embed| self.words_of(embed, &message.mentions));
         let passed = message.message_snapshots.iter().map(|passed| self.passed(&passed.message));
@@ -92,11 +91,11 @@ impl DiscordDecoder<'_> {
         }
     }
 
-    /// A forward does not name its author.
+    /// Returns a forwarded message. Forwards do not contain the author.
     fn forward(&self, message: &DiscordMessage, passed: &Passed) -> PointedAt {
         let forward = PointedAt::of_text(PointedKind::Forward, &self.passed(passed));
         let forward = forward.with_files(passed.attachments.iter().map(|one| file(message, one)));
-        let problem = forward.is_empty().then(|| "Discord shows its content to no bot".to_owned());
+        let problem = forward.is_empty().then(|| "Discord does not show its content to bots".to_owned());
         PointedAt { problem, ..forward }
     }
 
@@ -124,13 +123,13 @@ impl DiscordDecoder<'_> {
         self.read(&lines(parts.chain([embed.footer.text.clone()])), people)
     }
 
-    /// Returns the words of a text that is not for the bot. A mention of the bot stays in it.
+    /// Parses a text that is not meant for the bot. Mentions of the bot remain in it.
     fn read(&self, text: &str, people: &[DiscordUser]) -> String {
         parse_text(text, "", people, self.places).text
     }
 }
 
-/// Returns the words of a poll, with its votes once there are some.
+/// Returns the text of a poll, with its votes if there are any.
 pub(in crate::discord) fn poll(poll: &DiscordPoll) -> String {
     let votes =
         |id: u64| poll.results.answer_counts.iter().find(|count| count.id == id).map(|count| count.count);
@@ -146,7 +145,7 @@ pub(in crate::discord) fn stickers(stickers: &[Sticker]) -> String {
     lines(stickers.iter().map(|sticker| format!("[sticker: {}]", sticker.name)))
 }
 
-/// Returns the words of components: texts in containers and sections.
+/// Returns the text of components in containers and sections.
 fn components(components: &[Value]) -> String {
     let (mut found, mut left) = (Vec::new(), components.iter().rev().collect::<Vec<_>>());
     for _ in 0..MAX_COMPONENTS {
@@ -162,7 +161,7 @@ impl DiscordMessageLink {
         Self { guild: None, channel: channel.to_owned(), message: message.to_owned() }
     }
 
-    /// Reads the address of a message, `https://discord.com/channels/1/2/3`.
+    /// Parses the URL of a message, `https://discord.com/channels/1/2/3`.
     fn from_url(url: &str) -> Option<Self> {
         let url = Url::parse(url).ok().filter(|url| url.scheme() == "https")?;
         let mut path = url.path_segments().filter(|_| HOSTS.contains(&url.host_str().unwrap_or_default()))?;
@@ -183,7 +182,7 @@ impl DiscordMessageLink {
     }
 }
 
-/// Returns the messages to which a text links, each once.
+/// Returns the messages that a text links to, each once.
 fn links(text: &str) -> Vec<DiscordMessageLink> {
     let mut found: Vec<DiscordMessageLink> = Vec::new();
     for word in text.split(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '(' | ')' | '|' | '"')) {
@@ -194,7 +193,7 @@ fn links(text: &str) -> Vec<DiscordMessageLink> {
 }
 
 impl DiscordChannel {
-    /// Reads content that an event does not contain.
+    /// Fetches content that an event does not contain.
     pub(in crate::discord) async fn read_pointed(
         &self,
         inbound: &Inbound,
@@ -209,7 +208,7 @@ impl DiscordChannel {
             return Ok(vec![PointedAt::unreadable(piece.kind, FOREIGN_CHANNEL)]);
         }
         let message = match (message(state, &link.channel, &link.message).await, piece.kind) {
-            // A post of a forum is in its own thread; a thread without a message has nothing that opened it.
+            // A forum post is in its own thread; a thread created without a message has no opening message.
             (Err(CallError::Gone(_) | CallError::Refused(_)), PointedKind::Opening) => {
                 match message(state, &link.message, &link.message).await {
                     Err(CallError::Gone(_) | CallError::Refused(_)) => return Ok(Vec::new()),
@@ -224,14 +223,14 @@ impl DiscordChannel {
         Ok(vec![read.from(name.as_deref().filter(|_| !here))])
     }
 
-    /// Reads recent messages of a thread, or of a channel outside of its threads.
+    /// Reads recent messages of a thread, or of a channel outside its threads.
     pub(in crate::discord) async fn read_recent(
         &self,
         inbound: &Inbound,
         wanted: RecentMessages<'_>,
     ) -> Result<Vec<PointedAt>, SendError> {
         let state = &self.handler.state;
-        // A question that begins a thread is in the channel.
+        // The question that begins a thread is in the channel.
         let thread = inbound.address.topic.as_ref().filter(|topic| **topic != inbound.message);
         let channel = thread.unwrap_or(&inbound.address.chat);
         let found = state.history_before(channel, &inbound.message).await?;
@@ -268,7 +267,7 @@ impl DiscordChannel {
         }
         match may_read(state, &link.channel, &inbound.sender.id).await {
             Ok(may) => Ok(may.is_some_and(|guild| listed(&guild))),
-            // Neither the channel nor the person is there for the bot.
+            // The bot cannot see the channel or the user.
             Err(CallError::Gone(_) | CallError::Refused(_)) => Ok(false),
             Err(error) => Err(error),
         }

@@ -55,10 +55,10 @@ impl Bench {
         self.decoder().edit(&message, &self.place(&message.channel_id))
     }
 
-    fn interact(&self, told: &Value) -> Option<Inbound> {
-        let told: Interaction = serde_json::from_value(told.clone()).unwrap();
-        let place = self.place(told.channel_id.as_deref().unwrap_or_default());
-        self.decoder().interaction(&told, &place, 7)
+    fn interact(&self, interaction: &Value) -> Option<Inbound> {
+        let interaction: Interaction = serde_json::from_value(interaction.clone()).unwrap();
+        let place = self.place(interaction.channel_id.as_deref().unwrap_or_default());
+        self.decoder().interaction(&interaction, &place, 7)
     }
 }
 
@@ -66,7 +66,7 @@ fn mentions_needed() -> ListenRules {
     ListenRules { require_mention: true, ..ListenRules::default() }
 }
 
-/// Returns a message of Ada's in a channel of the server, with changed fields.
+/// Returns a message by Ada in a channel of the server, with changed fields.
 fn said(channel: &str, content: &str, more: Value) -> Value {
     let mut message = json!({
         "id": ID, "channel_id": channel, "guild_id": "1", "type": 0, "content": content,
@@ -121,7 +121,7 @@ fn a_mention_in_a_channel_is_decoded_like_this() {
 }
 
 #[test]
-fn who_is_addressed_depends_on_place_and_words() {
+fn place_and_text_determine_whether_the_bot_is_addressed() {
     let open =
         |channel: &str| ListenRules { open_channels: [channel.to_owned()].into(), ..mentions_needed() };
     let answers = |author: &str| {
@@ -155,13 +155,13 @@ fn who_is_addressed_depends_on_place_and_words() {
         (ListenRules::default(), said("2", "hi", json!({})), true),
     ];
     for (rules, message, expected) in cases {
-        let heard = Bench::new(rules.clone()).hear(&message).unwrap();
-        assert_eq!(heard.addressed, expected, "{rules:?} {message}");
+        let decoded = Bench::new(rules.clone()).hear(&message).unwrap();
+        assert_eq!(decoded.addressed, expected, "{rules:?} {message}");
     }
 }
 
 #[test]
-fn a_thread_is_a_topic_of_its_channel_and_a_private_chat_is_one_place() {
+fn a_thread_is_a_topic_of_its_channel_and_a_private_chat_is_one_conversation() {
     let address = |chat: &str, topic: Option<&str>| Address {
         account: "d".into(),
         chat: chat.into(),
@@ -185,15 +185,15 @@ fn a_thread_is_a_topic_of_its_channel_and_a_private_chat_is_one_place() {
         assert_eq!(address.topic.is_some(), thread, "{text}: the talk about a command needs no thread");
     }
     for (rules, channel, more, expected, private, title) in cases {
-        let heard = Bench::new(rules).hear(&said(channel, "plan the trip\nsoon", more)).unwrap();
-        assert_eq!((heard.address, heard.private), (expected, private), "{channel}");
+        let decoded = Bench::new(rules).hear(&said(channel, "plan the trip\nsoon", more)).unwrap();
+        assert_eq!((decoded.address, decoded.private), (expected, private), "{channel}");
         let hint = title.and_then(|name| DiscordHint::Thread { name: name.to_owned() }.keep());
-        assert_eq!(heard.hint, hint, "{channel}");
+        assert_eq!(decoded.hint, hint, "{channel}");
     }
 }
 
 #[test]
-fn what_is_not_for_the_bot_is_left() {
+fn messages_for_others_are_ignored() {
     let guilds = ListenRules { guilds: Some(["7".to_owned()].into()), ..ListenRules::default() };
     let own = json!({"author": {"id": ME, "bot": true}});
     let cases = [
@@ -213,20 +213,20 @@ fn what_is_not_for_the_bot_is_left() {
 }
 
 #[test]
-fn stickers_and_polls_are_words_too() {
+fn stickers_and_polls_become_text() {
     let bench = Bench::new(ListenRules::default());
-    let heard =
+    let decoded =
         bench.hear(&said("2", "so", json!({"sticker_items": [{"id": "1", "name": "Wave"}]}))).unwrap();
-    assert_eq!(text(&heard), "so\n[sticker: Wave]");
+    assert_eq!(text(&decoded), "so\n[sticker: Wave]");
     let answers = json!([{"answer_id": 1, "poll_media": {"text": "yes"}}, {"answer_id": 2, "poll_media": {"text": "no"}}]);
     let results = json!({"answer_counts": [{"id": 1, "count": 3}]});
     let poll = json!({"question": {"text": "Tea?"}, "answers": answers, "results": results});
-    let heard = bench.hear(&said("2", "", json!({"poll": poll}))).unwrap();
-    assert_eq!(text(&heard), "[Poll: Tea? (yes: 3 / no)]");
+    let decoded = bench.hear(&said("2", "", json!({"poll": poll}))).unwrap();
+    assert_eq!(text(&decoded), "[Poll: Tea? (yes: 3 / no)]");
 }
 
 #[test]
-fn a_change_of_words_is_an_edit_and_a_preview_is_none() {
+fn a_changed_text_is_an_edit_and_a_preview_is_not() {
     let bench = Bench::new(ListenRules::default());
     let at = "2026-11-20T10:01:00.000000+00:00";
     let edited = bench.edit(&said("2", "second", json!({"edited_timestamp": at}))).unwrap();
@@ -236,21 +236,21 @@ fn a_change_of_words_is_an_edit_and_a_preview_is_none() {
 }
 
 #[test]
-fn buttons_and_commands_come_from_whom_discord_says_and_from_where() {
+fn buttons_and_commands_have_the_sender_and_channel_that_discord_reports() {
     let bench = Bench::new(ListenRules::default());
-    let told = |more: Value| {
-        let mut told = json!({
+    let interaction = |more: Value| {
+        let mut interaction = json!({
             "id": ID, "application_id": ME, "token": "tok", "channel_id": "31", "guild_id": "1",
             "member": {"nick": null, "user": {"id": ADA, "username": "ada", "global_name": "Ada"}},
         });
         if let Value::Object(more) = more {
-            more.into_iter().for_each(|(key, value)| told[key] = value);
+            more.into_iter().for_each(|(key, value)| interaction[key] = value);
         }
-        told
+        interaction
     };
     let press = |author: &str| {
         let message = json!({"id": "8", "channel_id": "555", "author": {"id": author}});
-        told(json!({"type": 3, "data": {"custom_id": "/stop"}, "message": message}))
+        interaction(json!({"type": 3, "data": {"custom_id": "/stop"}, "message": message}))
     };
     let expected = Inbound {
         key: EventKey(format!("i{ID}")),
@@ -271,25 +271,32 @@ fn buttons_and_commands_come_from_whom_discord_says_and_from_where() {
     chinese["locale"] = json!("zh-CN");
     let sender = Sender { language: Some("zh-CN".into()), ..expected.sender.clone() };
     assert_eq!(bench.interact(&chinese), Some(Inbound { sender, ..expected.clone() }));
-    let command =
-        told(json!({"type": 2, "data": {"name": "mode", "options": [{"name": "words", "value": "steer"}]}}));
+    let command = interaction(
+        json!({"type": 2, "data": {"name": "mode", "options": [{"name": "words", "value": "steer"}]}}),
+    );
     let kind = InboundKind::Message { text: "/mode steer".into(), attachments: Vec::new(), album: None };
     let taken = Inbound { message: ID.into(), hint: DiscordHint::answer("tok", 7).keep(), kind, ..expected };
     assert_eq!(bench.interact(&command), Some(taken));
     let private =
         json!({"type": 2, "data": {"name": "new"}, "guild_id": null, "member": null, "channel_id": "99"});
-    let mut private = told(private);
+    let mut private = interaction(private);
     private["user"] = json!({"id": ADA, "username": "ada"});
-    let heard = bench.interact(&private).unwrap();
-    assert_eq!((heard.private, heard.address.chat.as_str(), text(&heard)), (true, "99", "/new"));
+    let decoded = bench.interact(&private).unwrap();
+    assert_eq!((decoded.private, decoded.address.chat.as_str(), text(&decoded)), (true, "99", "/new"));
     for strange in [
         json!({"type": 5}),
         json!({"type": 2, "data": {}}),
         json!({"type": 3}),
         json!({"type": 2, "member": null, "data": {"name": "x"}}),
     ] {
-        assert_eq!(bench.interact(&told(strange.clone())), None, "{strange}");
+        assert_eq!(bench.interact(&interaction(strange.clone())), None, "{strange}");
     }
+    let mut submitted = press(ME);
+    (submitted["type"], submitted["data"]) = (json!(5), json!({"custom_id": "pudu_form", "components": 7}));
+    let kind = InboundKind::Submit { text: String::new(), attachments: Vec::new() };
+    assert_eq!(bench.interact(&submitted).map(|inbound| inbound.kind), Some(kind));
+    submitted["data"]["custom_id"] = json!("other");
+    assert_eq!(bench.interact(&submitted), None);
     let elsewhere =
         Bench::new(ListenRules { guilds: Some(["7".to_owned()].into()), ..ListenRules::default() });
     assert_eq!(elsewhere.interact(&command), None, "a server that is not listed");

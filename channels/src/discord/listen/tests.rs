@@ -1,12 +1,9 @@
 use super::*;
 use crate::BoxFuture;
-use crate::{
-    AcceptError, Accepted, Address, Inbound, KnownMessage, ReplyStoreError,
-    discord::loopback::DiscordLoopback,
-};
+use crate::{AcceptError, Accepted, Inbound, discord::loopback::DiscordLoopback};
 use tokio::sync::mpsc;
 
-/// Keeps everything.
+/// Stores every event.
 struct NullSink;
 
 impl EventSink for NullSink {
@@ -14,25 +11,11 @@ impl EventSink for NullSink {
         Box::pin(async { Ok(Accepted::New) })
     }
 
-    fn known_messages<'a>(
-        &'a self,
-        _: &'a str,
-        _: i64,
-    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn is_in_conversation<'a>(
-        &'a self,
-        _: &'a Address,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
-        Box::pin(async { Ok(false) })
-    }
+    crate::event_sink::knows_no_messages!();
 }
 
 #[tokio::test]
-async fn what_is_answered_at_once_is_bounded_and_beyond_it_a_reply_does_not_wait() {
+async fn concurrent_responses_are_limited_and_a_reply_does_not_wait_for_more() {
     let server = DiscordLoopback::start(|_, _| (200, Value::Null)).await;
     let discord = server.discord();
     let mut gateway = GatewayConnector::new(&"token".into());
@@ -57,7 +40,10 @@ async fn what_is_answered_at_once_is_bounded_and_beyond_it_a_reply_does_not_wait
             EventResponse::Press { id, token }
         });
     }
-    assert!(!deferred.ready(&MAX_CONCURRENT_RESPONSES.to_string()).await, "there was no room for this one");
+    assert!(
+        !deferred.ready(&MAX_CONCURRENT_RESPONSES.to_string()).await,
+        "there was no space for this event"
+    );
     let mut waiting = 0;
     while todos.try_recv().is_ok() {
         waiting += 1;

@@ -1,5 +1,6 @@
-//! Finds a file that was perhaps sent: for two minutes its nonce makes one message of both. Later it is a message of
-//! ours that no record knows, with a file of its size: Discord changes names.
+//! Finds a file that may have been sent. For two minutes it can simply be sent again, because its nonce prevents a
+//! duplicate. After that, it is identified as an unrecorded message of the bot with a file of the same size, because
+//! Discord changes file names.
 
 use super::{DiscordMessages, NONCE, SKEW, known_ids};
 use crate::{
@@ -11,15 +12,15 @@ use crate::{
 };
 
 impl DiscordMessages {
-    /// Looks for a file that was perhaps sent, first at `since`, in milliseconds since 1970. Where the history may not
-    /// be read the result is unknown.
+    /// Looks for a file that may have been sent at `since` or later, in milliseconds since 1970. If the bot may not
+    /// read the history, the result is unknown.
     pub(super) async fn look_for_file(
         &self,
         since: i64,
         size: u64,
         history: &MessageHistory<'_>,
     ) -> Result<FoundFile, SendError> {
-        // An older record does not say when it was sent.
+        // Older records do not contain when the file was sent.
         if since == 0 {
             return Ok(FoundFile::Perhaps);
         }
@@ -27,23 +28,23 @@ impl DiscordMessages {
             return Ok(FoundFile::Repeatable);
         }
         self.state.me().await?;
-        let begun = since.saturating_sub(SKEW);
-        let known = known_ids(begun, history).await?;
-        match self.history(id_at(begun)).await {
+        let earliest = since.saturating_sub(SKEW);
+        let known = known_ids(earliest, history).await?;
+        match self.history(id_at(earliest)).await {
             Ok(messages) => {
                 let unknown = messages.into_iter().filter(|message| !known.contains(&message.id));
                 let found = unknown.into_iter().find(|message| self.has_own_file(message, size));
                 Ok(found.map_or(FoundFile::Repeatable, |message| FoundFile::There(message.id)))
             }
             Err(CallError::Refused(why) | CallError::Gone(why)) => {
-                tracing::warn!(why, "failed to look for file that was perhaps sent; it may be there twice");
+                tracing::warn!(why, "failed to look for a file that may have been sent; it may appear twice");
                 Ok(FoundFile::Perhaps)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Returns whether a message is ours and has a file of this size.
+    /// Returns whether a message is the bot's and has a file of this size.
     fn has_own_file(&self, message: &DiscordMessage, size: u64) -> bool {
         let me = self.state.me.get().map(|me| me.user.as_str());
         let own = message.author.as_ref().is_some_and(|author| Some(author.id.as_str()) == me);

@@ -1,16 +1,16 @@
-//! Stored records of Discord's messages, before and after they are sent. A change must read the old format.
+//! Stored records of Discord's messages, before and after they are sent. Later versions must still read this format.
 
 use crate::reply::{MessageRef, SendIntent};
 use serde::{Deserialize, Serialize};
 
-/// A message that is there.
+/// Record of a sent message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::discord) struct DiscordMessageRef {
     pub(super) id: String,
     /// Channel of the message; empty in a record that contains only the message's id.
     #[serde(default)]
     pub(super) channel: String,
-    /// Whether it took the place of an interaction's "thinking…".
+    /// Whether it replaced an interaction's "thinking…".
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) original: bool,
 }
@@ -25,27 +25,27 @@ impl MessageRef for DiscordMessageRef {
     }
 }
 
-/// By which a message is found again.
+/// Data for finding a message again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::discord) struct DiscordDedupKey {
-    /// When it was first to be sent, in milliseconds since 1970.
+    /// When the first attempt to send it began, in milliseconds since 1970.
     pub(super) at: i64,
-    /// It is newer than this one.
+    /// The message is newer than the one with this id.
     pub(super) after: u64,
 }
 
 /// Stored state of the reply as a whole.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct DiscordReplyState {
-    /// No thread could begin: the reply is in the channel.
+    /// Whether no thread could begin, so that the reply is in the channel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) threadless: bool,
-    /// The interaction's place was taken, or is not there.
+    /// Whether the interaction's "thinking…" was already replaced, or does not exist.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) used: bool,
 }
 
-/// A message of the bot's own, as Discord's API returns it.
+/// A message of the bot, as returned by Discord's API.
 #[derive(Deserialize)]
 pub(super) struct PostedMessage {
     pub(super) id: String,
@@ -53,5 +53,5 @@ pub(super) struct PostedMessage {
     pub(super) channel_id: String,
 }
 
-/// A message of Discord's that is about to be sent.
+/// A message about to be sent.
 pub(super) type DiscordIntent = SendIntent<DiscordDedupKey>;

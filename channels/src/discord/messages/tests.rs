@@ -68,11 +68,11 @@ async fn history(messages: Value) -> DiscordLoopback {
 
 const READ: &str = "GET /channels/2/messages";
 const POST: &str = "POST /channels/2/messages";
-/// A message that was perhaps there already is edited to show the current words.
+/// A message that may have existed already is edited to show the current text.
 const PATCH: &str = "PATCH /channels/2/messages/99";
 
 #[tokio::test]
-async fn a_message_that_was_perhaps_sent_is_found_or_sent_again() {
+async fn a_message_that_may_have_been_sent_is_found_or_sent_again() {
     let long_ago = 10 * 60 * 1000;
     let ours = message("60", ME, Some(ASKED));
     let others = json!([
@@ -83,12 +83,12 @@ async fn a_message_that_was_perhaps_sent_is_found_or_sent_again() {
     ]);
     let found = [READ, "PATCH /channels/2/messages/60"];
     let cases = [
-        ("it is there", json!([ours.clone(), message("59", "8", None)]), long_ago, found.to_vec()),
-        ("what it answered is gone", json!([message("60", ME, None)]), long_ago, found.to_vec()),
-        ("others are there", others, long_ago, vec![READ, POST, PATCH]),
-        ("nothing is there", json!([]), long_ago, vec![READ, POST, PATCH]),
+        ("the message exists", json!([ours.clone(), message("59", "8", None)]), long_ago, found.to_vec()),
+        ("the message it replies to is deleted", json!([message("60", ME, None)]), long_ago, found.to_vec()),
+        ("other messages exist", others, long_ago, vec![READ, POST, PATCH]),
+        ("no message exists", json!([]), long_ago, vec![READ, POST, PATCH]),
         ("a nonce still counts", json!([ours.clone()]), 1000, vec![POST, PATCH]),
-        ("a clock that went back", json!([ours]), -long_ago, found.to_vec()),
+        ("a clock that was set back", json!([ours]), -long_ago, found.to_vec()),
     ];
     for (what, messages, ago, expected) in cases {
         let server = history(messages).await;
@@ -98,7 +98,7 @@ async fn a_message_that_was_perhaps_sent_is_found_or_sent_again() {
 }
 
 #[tokio::test]
-async fn the_same_message_has_the_same_nonce_and_calls_nobody() {
+async fn the_same_message_has_the_same_nonce_and_pings_no_user() {
     let server = history(json!([])).await;
     finish(&server, &target(None, Some(intended(1000))), &[]).await;
     let expected = json!({
@@ -110,7 +110,7 @@ async fn the_same_message_has_the_same_nonce_and_calls_nobody() {
 }
 
 #[tokio::test]
-async fn where_the_history_may_not_be_read_it_is_sent_and_stands_alone() {
+async fn without_access_to_the_history_a_message_is_sent_without_a_reference() {
     let server = DiscordLoopback::start(|call, body| match call {
         READ => (403, json!({"message": "Missing Access", "code": 50001})),
         POST if !body["message_reference"].is_null() => {
@@ -124,7 +124,7 @@ async fn where_the_history_may_not_be_read_it_is_sent_and_stands_alone() {
 }
 
 #[tokio::test]
-async fn a_command_is_answered_in_its_place_while_that_is_there() {
+async fn a_command_is_answered_through_its_interaction_while_that_is_open() {
     let original = "PATCH /webhooks/7/tok/messages/@original";
     let cases = [
         (200, now(), vec![original]),
@@ -140,12 +140,12 @@ async fn a_command_is_answered_in_its_place_while_that_is_there() {
         let hint = Some(DiscordHint::answer("tok", at));
         assert_eq!(finish(&server, &target(hint, None), &[]).await, expected, "{status}");
         let body = server.asked().pop().unwrap().1;
-        assert!(body["message_reference"].is_null(), "a command is no message to answer");
+        assert!(body["message_reference"].is_null(), "a reply cannot refer to a command");
     }
 }
 
 #[tokio::test]
-async fn a_thread_begins_once_and_the_channel_stands_in_for_it() {
+async fn a_thread_is_started_once_or_the_channel_gets_the_reply() {
     let begin = "POST /channels/2/messages/50/threads";
     let cases = [
         (201, 0, Value::Null, vec![begin, "POST /channels/50/messages"]),
@@ -165,12 +165,12 @@ async fn a_thread_begins_once_and_the_channel_stands_in_for_it() {
         assert_eq!(finish(&server, &target, &[]).await, expected, "{code}");
         let answers = server.asked().pop().unwrap().1["message_reference"]["message_id"].clone();
         let stands_alone = expected.last() != Some(&POST);
-        assert_eq!(answers.is_null(), stands_alone, "a thread begins with what it answers");
+        assert_eq!(answers.is_null(), stands_alone, "a thread begins with the message it replies to");
     }
 }
 
 #[tokio::test]
-async fn a_wait_is_kept_for_its_kind_of_call_and_its_channel() {
+async fn a_wait_applies_to_its_kind_of_call_and_its_channel() {
     let limited = json!({"message": "You are being rate limited.", "retry_after": 30.0, "global": false});
     let server = DiscordLoopback::start(move |call, _| match call {
         POST => (429, limited.clone()),
@@ -185,7 +185,7 @@ async fn a_wait_is_kept_for_its_kind_of_call_and_its_channel() {
         let result = reply.finish(&FinalView { text: "hello".into(), ..FinalView::default() }).await;
         assert!(matches!(result, Err(SendError::Later { after }) if after.as_secs() >= 29), "{result:?}");
     }
-    assert_eq!(server.calls(), [POST], "it is asked once");
+    assert_eq!(server.calls(), [POST], "only one call is made");
     assert!(
         state.check_rate_limit(&[ApiRoute::Post], "3").is_ok()
             && state.check_rate_limit(&[ApiRoute::Edit], TEAM).is_ok()
@@ -193,7 +193,7 @@ async fn a_wait_is_kept_for_its_kind_of_call_and_its_channel() {
 }
 
 #[tokio::test]
-async fn what_was_perhaps_sent_is_looked_for_in_the_thread_that_an_earlier_process_began() {
+async fn an_uncertain_message_is_looked_for_in_the_thread_of_an_earlier_process() {
     let (begin, read) = ("POST /channels/2/messages/50/threads", "GET /channels/50/messages");
     let there = json!([{"id": "60", "channel_id": ASKED, "type": 0, "author": {"id": ME}, "content": "x"}]);
     let absent = json!({"message": "Unknown Channel", "code": 10_003});
@@ -215,7 +215,7 @@ async fn what_was_perhaps_sent_is_looked_for_in_the_thread_that_an_earlier_proce
 }
 
 #[tokio::test]
-async fn a_commands_answer_is_found_in_its_place_after_its_token() {
+async fn a_commands_answer_is_found_after_its_token_expired() {
     let cases = [("hello", vec![READ, "PATCH /channels/2/messages/60"]), ("", vec![READ, POST, PATCH])];
     for (content, expected) in cases {
         let answer =
@@ -228,7 +228,7 @@ async fn a_commands_answer_is_found_in_its_place_after_its_token() {
 }
 
 #[tokio::test]
-async fn a_file_whose_thread_could_not_begin_was_not_sent() {
+async fn a_file_is_not_sent_if_its_thread_cannot_be_started() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let out = OutFile { name: "a.txt".into(), path: file.path().into() };
     for (fails, perhaps) in
@@ -247,14 +247,14 @@ async fn a_file_whose_thread_could_not_begin_was_not_sent() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_perhaps_sent_is_looked_for_when_its_nonce_is_old() {
+async fn an_uncertain_file_is_looked_for_when_its_nonce_is_old() {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(10).unwrap();
     let view = FinalView {
         files: vec![OutFile { name: "a b.txt".into(), path: file.path().into() }],
         ..FinalView::default()
     };
-    // How long ago the file was sent, the author and size of the existing file, and the requests.
+    // The time since the file was sent, the author and size of the existing file, and the expected requests.
     let cases = [
         (600_000, ME, 10, vec!["GET /channels/2/messages"]),
         (600_000, ME, 11, vec!["GET /channels/2/messages", "POST /channels/2/messages"]),

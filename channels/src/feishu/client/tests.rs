@@ -2,7 +2,7 @@ use super::*;
 use axum::{Json, Router, extract::Request, http::HeaderMap, response::IntoResponse};
 use std::sync::{Arc, Mutex};
 
-/// A platform that gives tokens with these lives and takes the newest only.
+/// A platform that issues tokens with these lifetimes and accepts only the newest.
 #[derive(Clone, Default)]
 struct Platform {
     given: Arc<Mutex<u32>>,
@@ -13,19 +13,19 @@ impl Platform {
     async fn take(self, request: Request) -> axum::response::Response {
         let path = request.uri().path().to_owned();
         if path.ends_with("internal") {
-            // Long enough that others come meanwhile.
+            // Long enough for concurrent callers.
             tokio::time::sleep(Duration::from_millis(30)).await;
             let mut given = self.given.lock().unwrap();
             *given += 1;
-            let told = json!({"code": 0, "tenant_access_token": format!("t-{given}"), "expire": 7200});
-            return Json(told).into_response();
+            let body = json!({"code": 0, "tenant_access_token": format!("t-{given}"), "expire": 7200});
+            return Json(body).into_response();
         }
         let bearer = |headers: &HeaderMap| headers.get("authorization")?.to_str().ok().map(str::to_owned);
         let token = bearer(request.headers()).unwrap_or_default();
         self.asked.lock().unwrap().push(format!("{path} {token}"));
         if token != format!("Bearer t-{}", self.given.lock().unwrap()) {
-            let told = json!({"code": 99_991_663, "msg": "Invalid access token"});
-            return (axum::http::StatusCode::BAD_REQUEST, Json(told)).into_response();
+            let body = json!({"code": 99_991_663, "msg": "Invalid access token"});
+            return (axum::http::StatusCode::BAD_REQUEST, Json(body)).into_response();
         }
         match path.rsplit('/').next().unwrap_or_default() {
             "elsewhere" => axum::response::Redirect::temporary("http://127.0.0.2:1/file").into_response(),
@@ -50,7 +50,7 @@ async fn client() -> (Arc<FeishuClient>, Platform, String) {
 }
 
 #[tokio::test]
-async fn many_calls_ask_for_one_token() {
+async fn concurrent_calls_share_one_token_request() {
     let (client, platform, _) = client().await;
     let calls = (0..20).map(|_| {
         let client = Arc::clone(&client);
@@ -60,7 +60,7 @@ async fn many_calls_ask_for_one_token() {
         assert_eq!(call.unwrap(), Ok(json!({"fine": true})));
     }
     assert_eq!(*platform.given.lock().unwrap(), 1);
-    // It dies: many notice, one renews it.
+    // The token expires: many callers notice, one renews it.
     *platform.given.lock().unwrap() += 1;
     let calls = (0..20).map(|_| {
         let client = Arc::clone(&client);
@@ -73,7 +73,7 @@ async fn many_calls_ask_for_one_token() {
 }
 
 #[tokio::test]
-async fn a_token_goes_to_the_platform_alone() {
+async fn the_token_is_sent_only_to_the_platform() {
     let (client, platform, _) = client().await;
     let fetched = client.fetch("im/v1/file", 1000).await.unwrap().text().await.unwrap();
     assert_eq!(fetched, "bytes");
@@ -87,7 +87,7 @@ async fn a_token_goes_to_the_platform_alone() {
 }
 
 #[tokio::test]
-async fn errors_tell_neither_token_nor_secret() {
+async fn errors_contain_neither_token_nor_secret() {
     let (client, _, url) = client().await;
     client.call(Method::GET, "x", None).await.unwrap();
     let unreadable = client.call(Method::GET, "x/page", None).await.unwrap_err();
@@ -97,8 +97,8 @@ async fn errors_tell_neither_token_nor_secret() {
     let unreachable = gone.call(Method::GET, "x", None).await.unwrap_err();
     assert!(matches!(unreachable, CallError::Unconnected(_)), "{unreachable:?}");
     for failure in [unreadable, unreachable] {
-        let told = format!("{failure:?} {failure}");
-        assert!(!told.contains("s3cret") && !told.contains("t-1") && !told.contains(&url), "{told}");
+        let text = format!("{failure:?} {failure}");
+        assert!(!text.contains("s3cret") && !text.contains("t-1") && !text.contains(&url), "{text}");
     }
 }
 

@@ -1,8 +1,9 @@
 use super::*;
+use crate::form::tests::{FormSink, form_of_each_kind};
 use crate::{Accepted, Attachment, BoxFuture, KnownMessage, ReplyStoreError};
 use std::sync::Mutex;
 
-/// Keeps accepted events, and knows one message of a conversation.
+/// Stores accepted events, and knows one message of a conversation.
 #[derive(Default)]
 struct Tray(Mutex<Vec<Inbound>>);
 
@@ -33,7 +34,7 @@ impl EventSink for Tray {
     }
 }
 
-/// An event parser whose platform is out of reach: places that are not remembered cannot be looked up.
+/// An event parser whose platform is unreachable, so only remembered chats are known.
 fn parser() -> FeishuEventParser {
     inlet_of("http://127.0.0.1:1")
 }
@@ -61,7 +62,7 @@ fn event(kind: &str, event: &Value) -> EventEnvelope {
 
 /// A message with these fields changed.
 fn message(changes: &Value) -> Value {
-    let mut told = json!({
+    let mut fields = json!({
         "sender": {"sender_id": {"open_id": "ou_a"}, "sender_type": "user"},
         "message": {
             "message_id": "om_1", "chat_id": "oc_1", "chat_type": "group", "message_type": "text",
@@ -75,21 +76,21 @@ fn message(changes: &Value) -> Value {
     for (field, value) in changes.as_object().unwrap() {
         let into = if field == "sender" || field == "sender_type" { "sender" } else { "message" };
         if field == "sender" {
-            told["sender"] = value.clone();
+            fields["sender"] = value.clone();
         } else {
-            told[into][field] = value.clone();
+            fields[into][field] = value.clone();
         }
     }
-    told
+    fields
 }
 
-async fn kept(parser: &FeishuEventParser, kind: &str, told: Value) -> (Vec<Inbound>, Option<Value>) {
+async fn kept(parser: &FeishuEventParser, kind: &str, fields: Value) -> (Vec<Inbound>, Option<Value>) {
     let tray = Tray::default();
-    let answer = parser.on_event(&event(kind, &told), &tray).await.unwrap();
+    let answer = parser.on_event(&event(kind, &fields), &tray).await.unwrap();
     (tray.0.into_inner().unwrap(), answer)
 }
 
-/// A platform that answers a path's end with this, a while after it was asked; the number of calls.
+/// A platform that gives these delayed answers to paths with these endings; counts the calls.
 async fn platform(answers: &[(&'static str, Value)]) -> (String, Arc<Mutex<Vec<String>>>) {
     let (answers, asked) = (answers.to_vec(), Arc::new(Mutex::new(Vec::new())));
     let calls = Arc::clone(&asked);
@@ -137,7 +138,7 @@ fn unread(kind: PointedKind) -> PointedAt {
 }
 
 #[tokio::test]
-async fn what_a_thread_answers_opened_it_and_what_is_passed_on_is_no_word_of_the_sender() {
+async fn the_opening_message_and_forwards_are_not_text_of_the_sender() {
     let check = async |changes: Value, words: &str, expected: Vec<PointedAt>| {
         let found = one(changes.clone()).await.unwrap();
         let InboundKind::Message { text, .. } = &found.kind else { panic!("{changes}") };
@@ -164,7 +165,7 @@ async fn what_a_thread_answers_opened_it_and_what_is_passed_on_is_no_word_of_the
 }
 
 #[tokio::test]
-async fn a_message_is_decoded_with_its_place() {
+async fn a_message_is_decoded_with_its_location() {
     let words = |text: &str| InboundKind::Message { text: text.into(), attachments: Vec::new(), album: None };
     let topic = Address { topic: Some("omt_1".into()), ..inbound().address };
     let thread = json!({"thread_id": "omt_1"});
@@ -192,7 +193,7 @@ async fn a_message_is_decoded_with_its_place() {
 }
 
 #[tokio::test]
-async fn a_thread_under_a_known_message_goes_on_with_its_conversation() {
+async fn a_thread_below_a_known_message_continues_its_conversation() {
     let parser = parser();
     parser.places.record_part("om_root", true);
     let threaded = |root: &str| json!({"thread_id": "omt_1", "root_id": root, "parent_id": "om_0"});
@@ -222,7 +223,7 @@ async fn files_alone_wait_for_each_other_in_private() {
 }
 
 #[tokio::test]
-async fn bots_and_what_is_strange_are_passed_over() {
+async fn bots_and_unknown_senders_are_ignored() {
     let cases = [
         json!({"sender_type": "app"}),
         json!({"sender_type": "bot"}),
@@ -243,7 +244,7 @@ async fn bots_and_what_is_strange_are_passed_over() {
     for content in [json!("?"), json!(5), json!(null)] {
         assert!(
             one(json!({"content": content, "mentions": null})).await.is_some(),
-            "its neighbours are not harmed"
+            "other events are unaffected"
         );
     }
 }
@@ -251,14 +252,14 @@ async fn bots_and_what_is_strange_are_passed_over() {
 fn press(message: &str, chat: &str) -> Value {
     json!({
         "operator": {"open_id": "ou_b"},
-        // Content of a card besides its action decides nothing.
+        // Content of a card other than its action decides nothing.
         "action": {"value": {"action": "/stop", "chat": "oc_other", "private": true}, "tag": "button"},
         "context": {"open_message_id": message, "open_chat_id": chat},
     })
 }
 
 #[tokio::test]
-async fn a_press_is_where_its_message_is() {
+async fn a_press_belongs_to_the_conversation_of_its_message() {
     let parser = parser();
     let place =
         MessageInfo { chat: "oc_1".into(), topic: Some("omt_1".into()), private: false, sender: None };
@@ -278,9 +279,34 @@ async fn a_press_is_where_its_message_is() {
     assert_eq!(answer, Some(toast("info", |_| "👌")));
 }
 
-/// CVE-2026-32924 and CVE-2026-44993: an event whose room is not known decides nothing.
 #[tokio::test]
-async fn a_press_or_recall_without_a_known_room_is_dropped() {
+async fn a_submitted_form_is_checked_and_stored() {
+    let parser = parser();
+    let place = MessageInfo { chat: "oc_1".into(), topic: None, private: false, sender: None };
+    parser.places.record_seen("om_card", place);
+    let sink = FormSink { form: Some(form_of_each_kind()), ..FormSink::default() };
+    let submit = async |values: Value, sink: &FormSink| {
+        let mut event = press("om_card", "oc_1");
+        event["action"] = json!({"value": {"action": "/form"}, "name": "submit", "form_value": values});
+        let header = json!({"event_id": "e1", "event_type": "card.action.trigger"});
+        let envelope = serde_json::from_value(json!({"header": header, "event": event})).unwrap();
+        parser.on_event(&envelope, sink).await.unwrap().unwrap()["toast"].clone()
+    };
+    for garbage in [json!(null), json!([]), json!({"field_0": " ", "field_9": 1, "field_4": {}})] {
+        let toast = submit(garbage, &sink).await;
+        assert_eq!(toast, json!({"type": "error", "content": "Text: Please fill this in."}));
+    }
+    assert!(sink.answers().is_empty());
+    let right = json!({"field_0": "Ada", "field_3": "1", "field_5": true, "field_6": "2026-12-01 +0800"});
+    assert_eq!(submit(right, &sink).await["type"], "success");
+    assert_eq!(sink.answers(), ["Text: Ada\nSelect: L, with lid\nCheckbox: yes\nDate: 2026-12-01"]);
+    let over = submit(json!({}), &FormSink::default()).await;
+    assert_eq!(over, json!({"type": "warning", "content": "It is over."}));
+}
+
+/// CVE-2026-32924 and CVE-2026-44993: an event from an unknown chat decides nothing.
+#[tokio::test]
+async fn a_press_or_recall_without_a_known_chat_is_dropped() {
     let (url, _) = platform(&[("om_unknown", json!({"code": 230_110, "msg": "deleted"}))]).await;
     let parser = inlet_of(&url);
     let theirs = MessageInfo { chat: "oc_1".into(), topic: None, private: true, sender: Some("ou_a".into()) };
@@ -295,20 +321,20 @@ async fn a_press_or_recall_without_a_known_room_is_dropped() {
         press("", "oc_1"),
         no_action,
     ];
-    for told in cases {
-        let (presses, answer) = kept(&parser, "card.action.trigger", told.clone()).await;
-        assert_eq!((presses.len(), answer.is_some()), (0, true), "{told}");
+    for fields in cases {
+        let (presses, answer) = kept(&parser, "card.action.trigger", fields.clone()).await;
+        assert_eq!((presses.len(), answer.is_some()), (0, true), "{fields}");
     }
     for (message, chat) in [("om_unknown", "oc_1"), ("om_theirs", "oc_2"), ("om_card", "oc_1")] {
-        let told = json!({"message_id": message, "chat_id": chat});
-        assert_eq!(kept(&parser, "im.message.recalled_v1", told).await.0, vec![], "{message}");
+        let fields = json!({"message_id": message, "chat_id": chat});
+        assert_eq!(kept(&parser, "im.message.recalled_v1", fields).await.0, vec![], "{message}");
     }
-    let told = json!({"message_id": "om_theirs", "chat_id": "oc_1"});
-    let found = kept(&parser, "im.message.recalled_v1", told).await.0.pop().unwrap();
+    let fields = json!({"message_id": "om_theirs", "chat_id": "oc_1"});
+    let found = kept(&parser, "im.message.recalled_v1", fields).await.0.pop().unwrap();
     assert_eq!((found.kind, found.sender.id.as_str(), found.private), (InboundKind::Recall, "ou_a", true));
 }
 
-/// Returns the platform's answers for a message of the bot and for its chat.
+/// Returns the platform's answers about a message of the bot and its chat.
 fn looked_up(changes: &Value, mode: &str) -> [(&'static str, Value); 2] {
     let sender = json!({"sender_type": "app", "id": "cli"});
     let mut item = json!({"message_id": "om_card", "chat_id": "oc_1", "sender": sender});
@@ -326,7 +352,7 @@ fn looked_up(changes: &Value, mode: &str) -> [(&'static str, Value); 2] {
 /// A message must be found again in the place where it came live: where a thread continues with a chain, a press is in
 /// that chain.
 #[tokio::test]
-async fn a_message_is_found_again_where_it_stood_when_it_came() {
+async fn a_message_keeps_its_original_location() {
     let thread = |root: &str| json!({"thread_id": "omt_1", "root_id": root});
     let cases = [
         (thread("om_kept"), "group", None),
@@ -346,7 +372,7 @@ async fn a_message_is_found_again_where_it_stood_when_it_came() {
 }
 
 #[tokio::test]
-async fn where_something_was_that_cannot_be_looked_up_now_is_asked_again() {
+async fn a_failed_look_up_of_a_location_is_retried() {
     let busy = json!({"code": 2200, "msg": "busy"});
     let [_, chat] = looked_up(&json!({}), "group");
     let [unread, _] = looked_up(&json!({"thread_id": "omt_1", "root_id": "om_unread"}), "group");
@@ -360,8 +386,8 @@ async fn where_something_was_that_cannot_be_looked_up_now_is_asked_again() {
     for answers in cases {
         let (url, _) = platform(&answers).await;
         let (parser, tray) = (inlet_of(&url), Tray::default());
-        let told = json!({"message_id": "om_card", "chat_id": "oc_1"});
-        let recalled = parser.on_event(&event("im.message.recalled_v1", &told), &tray).await;
+        let fields = json!({"message_id": "om_card", "chat_id": "oc_1"});
+        let recalled = parser.on_event(&event("im.message.recalled_v1", &fields), &tray).await;
         assert!(
             matches!(recalled, Err(IntakeError::Lookup(_) | IntakeError::Store(_))),
             "{recalled:?} {answers:?}"
@@ -377,19 +403,19 @@ async fn a_message_is_not_overtaken_by_the_next_of_its_chat() {
     let name = json!({"code": 0, "data": {"user": {"name": "Bo"}}});
     let (url, _) = platform(&[("ou_b", name)]).await;
     let (parser, tray) = (inlet_of(&url), Tray::default());
-    let told = [
+    let fields = [
         json!({"sender": {"sender_id": {"open_id": "ou_b"}, "sender_type": "user"}}),
         json!({"message_id": "om_2"}),
         json!({"chat_type": "p2p", "message_id": "om_3", "chat_id": "oc_2"}),
     ];
-    let events = told.map(|changes| event("im.message.receive_v1", &message(&changes)));
+    let events = fields.map(|changes| event("im.message.receive_v1", &message(&changes)));
     futures_util::future::join_all(events.iter().map(|event| parser.on_event(event, &tray))).await;
     let order: Vec<String> = tray.0.into_inner().unwrap().into_iter().map(|one| one.message).collect();
     assert_eq!(order, ["om_3", "om_1", "om_2"], "another chat does not wait");
 }
 
 #[tokio::test]
-async fn a_name_is_asked_for_once_and_holds_up_nobody_else() {
+async fn a_name_is_looked_up_once_without_delaying_others() {
     let answers = [("ou_slow", Value::Null), ("ou_a", json!({"code": 0, "data": {"user": {"name": "Ada"}}}))];
     let (url, asked) = platform(&answers).await;
     let parser = inlet_of(&url);
@@ -401,7 +427,7 @@ async fn a_name_is_asked_for_once_and_holds_up_nobody_else() {
     };
     tokio::select! {
         biased;
-        _ = slow => panic!("the others waited for it"),
+        _ = slow => panic!("the other events waited for it"),
         () = others => {}
     }
     let asked = asked.lock().unwrap();

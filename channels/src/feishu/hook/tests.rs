@@ -1,9 +1,6 @@
 use super::*;
 use crate::feishu::{chat_cache::ChatCache, client::FeishuClient};
-use crate::{
-    AcceptError, Accepted, Address, HealthCell, HealthState, Inbound, InboundKind, KnownMessage,
-    ReplyStoreError, clock::now,
-};
+use crate::{AcceptError, Accepted, HealthCell, HealthState, Inbound, InboundKind, clock::now};
 use pudu_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -11,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 const KEY: &str = "encrypt-key";
 
-/// Keeps accepted events, or refuses them.
+/// Stores accepted events, or refuses them.
 #[derive(Default)]
 struct Tray {
     kept: Mutex<Vec<Inbound>>,
@@ -25,21 +22,7 @@ impl EventSink for Tray {
         Box::pin(std::future::ready(result))
     }
 
-    fn known_messages<'a>(
-        &'a self,
-        _: &'a str,
-        _: i64,
-    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-
-    fn is_in_conversation<'a>(
-        &'a self,
-        _: &'a Address,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
-        Box::pin(std::future::ready(Ok(false)))
-    }
+    crate::event_sink::knows_no_messages!();
 }
 
 fn hook() -> FeishuWebhook {
@@ -97,7 +80,7 @@ async fn answer(hook: &FeishuWebhook, headers: &HeaderMap, body: &str, sink: &Tr
 }
 
 #[tokio::test]
-async fn what_is_signed_and_sealed_is_kept() {
+async fn a_signed_and_encrypted_event_is_stored() {
     let (hook, sink) = (hook(), Tray::default());
     let body = sealed(&message());
     let taken = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &sink).await;
@@ -108,7 +91,7 @@ async fn what_is_signed_and_sealed_is_kept() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_is_posted_again() {
+async fn an_event_that_cannot_be_stored_is_posted_again() {
     let hook = hook();
     hook.parser.health.ready();
     let body = sealed(&message());
@@ -123,7 +106,7 @@ async fn what_cannot_be_kept_is_posted_again() {
 }
 
 #[tokio::test]
-async fn a_post_that_is_not_the_platforms_is_refused() {
+async fn a_post_from_another_sender_is_refused() {
     let (hook, sink) = (hook(), Tray::default());
     let seconds = now() / 1000;
     let body = sealed(&message());
@@ -138,18 +121,18 @@ async fn a_post_that_is_not_the_platforms_is_refused() {
         ("ahead", headers(seconds + 360, KEY, &body), &body),
         ("changed", headers(seconds, KEY, "{}"), &body),
         ("with another token", headers(seconds, KEY, &wrong_token), &wrong_token),
-        ("clear and unsigned", HeaderMap::new(), &clear),
+        ("unencrypted and unsigned", HeaderMap::new(), &clear),
     ];
     for (what, headers, body) in cases {
         assert_eq!(answer(&hook, &headers, body, &sink).await, WebhookResponse::Forbidden, "{what}");
     }
     let signed = answer(&hook, &headers(seconds, KEY, &clear), &clear, &sink).await;
-    assert_eq!(signed, WebhookResponse::Garbled, "signed but not sealed");
+    assert_eq!(signed, WebhookResponse::Garbled, "signed but not encrypted");
     assert_eq!(sink.kept.lock().unwrap().len(), 0);
 }
 
 #[tokio::test]
-async fn the_challenge_is_answered_to_those_who_know_the_key() {
+async fn the_challenge_is_answered_only_with_the_key() {
     let (hook, sink) = (hook(), Tray::default());
     let challenge =
         |token: &str| sealed(&json!({"type": "url_verification", "challenge": "c", "token": token}));
@@ -167,7 +150,7 @@ proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_body_does_no_harm(body in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+    fn arbitrary_bodies_are_harmless(body in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
         let hook = hook();
         let headers = headers(now() / 1000, KEY, &String::from_utf8_lossy(&body));
         let _ = hook.open(WebhookRequest { headers: &headers, body: &body }, now());

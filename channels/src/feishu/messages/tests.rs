@@ -23,7 +23,7 @@ struct Platform {
 }
 
 impl Platform {
-    /// The next call whose path holds `part` gets this answer.
+    /// Sets the answer to the next call whose path contains `part`.
     fn answer(&self, part: &'static str, answer: Value) {
         self.answers.lock().unwrap().push_back((part, answer));
     }
@@ -48,7 +48,7 @@ impl Platform {
         Json(planned.unwrap_or(usual))
     }
 
-    /// The calls so far, and forgets them.
+    /// Returns and clears the calls so far.
     fn calls(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
@@ -57,13 +57,13 @@ impl Platform {
         self.calls().into_iter().map(|(call, _)| call).collect()
     }
 
-    /// The numbers of the operations so far.
+    /// Returns the sequence numbers of the operations so far.
     fn sequences(&self) -> Vec<i64> {
         self.calls().iter().filter_map(|(_, body)| body["sequence"].as_i64()).collect()
     }
 }
 
-/// Knows one message of this account.
+/// A reply store with one known message of this bot.
 struct Book;
 
 impl ReplyStore for Book {
@@ -134,14 +134,14 @@ fn history() -> MessageHistory<'static> {
     MessageHistory::new(&Book, vec!["om_own".into()])
 }
 
-/// A token as the platform makes them.
+/// A token in the platform's format.
 const PAGE: &str = "++//AbE8xYz0=/+q==";
 const TEXT: &str = "PUT cardkit/v1/cards/7001/elements/text/content";
 const WHOLE: &str = "PUT cardkit/v1/cards/7001";
 const SETTINGS: &str = "PATCH cardkit/v1/cards/7001/settings";
 
 #[tokio::test]
-async fn text_streams_into_a_card_that_is_known_and_the_end_closes_it() {
+async fn text_is_streamed_into_a_known_card_and_the_end_closes_it() {
     let (mut messages, platform) = reply(target(None, true)).await;
     let mut sent = shown(5000);
     for (text, done) in [("a", false), ("ab", false), ("abc", true)] {
@@ -153,15 +153,15 @@ async fn text_streams_into_a_card_that_is_known_and_the_end_closes_it() {
     assert_eq!(calls[1].1["content"], "ab");
     let sequences: Vec<i64> = calls.iter().filter_map(|(_, body)| body["sequence"].as_i64()).collect();
     assert!(sequences.windows(2).all(|pair| pair[0] < pair[1]), "{sequences:?}");
-    assert!(sequences[0] >= 5000, "they grow over a restart: {sequences:?}");
+    assert!(sequences[0] >= 5000, "they increase across a restart: {sequences:?}");
     let end: Value = serde_json::from_str(calls[3].1["settings"].as_str().unwrap()).unwrap();
     assert_eq!(end, json!({"config": {"streaming_mode": false, "summary": {"content": "abc"}}}));
 }
 
 #[tokio::test]
-async fn a_number_goes_ahead_of_the_clock_only_when_that_is_kept() {
+async fn a_sequence_number_exceeds_the_clock_only_after_its_offset_is_stored() {
     let (mut messages, platform) = reply(target(None, true)).await;
-    // The clock went back.
+    // The clock was set back.
     let mut sent = shown(-60_000);
     for ahead in [1_000, 101_000, 10_101_000] {
         platform.refuse("cards/7001", 300_317);
@@ -174,11 +174,11 @@ async fn a_number_goes_ahead_of_the_clock_only_when_that_is_kept() {
     platform.refuse("cards/7001", 300_317);
     platform.refuse("cards/7001", 300_317);
     let result = messages.edit(&mut sent, &page("abc", false)).await;
-    assert!(matches!(result, Err(CallError::Refused(_))), "it is not tried for ever: {result:?}");
+    assert!(matches!(result, Err(CallError::Refused(_))), "the attempts end: {result:?}");
 }
 
 #[tokio::test]
-async fn a_try_without_an_answer_is_repeated_under_another_number() {
+async fn an_attempt_without_a_response_is_repeated_with_another_number() {
     let (mut messages, platform) = reply(target(None, true)).await;
     for _ in 0..2 {
         platform.refuse("cards/7001", 2200);
@@ -188,9 +188,9 @@ async fn a_try_without_an_answer_is_repeated_under_another_number() {
     assert!(sequences.len() == 3 && sequences.windows(2).all(|pair| pair[0] < pair[1]), "{sequences:?}");
 }
 
-/// A number that was used by a call without an answer is refused: the next one is the clock's, not a higher one.
+/// A number that was used by a call without an answer is refused. The next number comes from the clock.
 #[tokio::test]
-async fn a_number_that_was_used_already_makes_room_for_the_clocks() {
+async fn a_used_sequence_number_is_replaced_by_the_clocks() {
     let (mut messages, platform) = reply(target(None, true)).await;
     platform.refuse("cards/7001", 300_317);
     messages.edit(&mut shown(5000), &page("a", false)).await.unwrap();
@@ -199,7 +199,7 @@ async fn a_number_that_was_used_already_makes_room_for_the_clocks() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_closed_is_opened_again() {
+async fn a_closed_stream_is_reopened() {
     for code in [200_850, 300_309] {
         let (mut messages, platform) = reply(target(None, true)).await;
         let mut sent = shown(0);
@@ -210,12 +210,12 @@ async fn a_stream_that_is_closed_is_opened_again() {
         platform.refuse("content", code);
         platform.refuse("content", 300_309);
         messages.edit(&mut sent, &page("abc", false)).await.unwrap();
-        assert_eq!(platform.names(), [TEXT, SETTINGS, TEXT, WHOLE], "it cannot be opened");
+        assert_eq!(platform.names(), [TEXT, SETTINGS, TEXT, WHOLE], "the file cannot be opened");
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_shown_in_one_way_is_shown_in_the_next() {
+async fn a_rejected_form_falls_back_to_the_next() {
     let (mut messages, platform) = reply(target(None, true)).await;
     platform.refuse("cardkit/v1/cards", 99_991_672);
     let mark = messages.dedup_key(None, 0, &history()).await.unwrap();
@@ -231,14 +231,14 @@ async fn what_cannot_be_shown_in_one_way_is_shown_in_the_next() {
     assert_eq!(messages.platform_state(), json!({"way": "text"}));
     let (mut again, _) = reply(target(None, true)).await;
     again.restore_platform_state(&json!({"way": "text"}));
-    assert!(!again.capabilities().edits, "a restart does not try the better ways anew");
+    assert!(!again.capabilities().edits, "after a restart the better methods are not tried again");
     let mut fixed = FeishuMessageRef { id: "om_1".into(), card: None };
     assert_eq!(again.edit(&mut fixed, &page("a", false)).await, Ok(EditOutcome::Shown));
     assert_eq!(again.edit(&mut fixed, &page("a", true)).await, Err(unchangeable()));
 }
 
 #[tokio::test]
-async fn a_card_that_is_gone_makes_room_for_another_message() {
+async fn a_deleted_card_is_replaced_by_another_message() {
     for code in [200_740, 200_750, 99_991_672] {
         let (mut messages, platform) = reply(target(None, true)).await;
         platform.refuse("cards/7001", code);
@@ -248,7 +248,7 @@ async fn a_card_that_is_gone_makes_room_for_another_message() {
 }
 
 #[tokio::test]
-async fn a_message_is_sent_where_it_belongs_under_its_key() {
+async fn a_message_is_sent_to_its_thread_with_its_key() {
     let thread = json!({"thread": "omt_1"});
     let private = ReplyTarget { hint: Some(thread), ..target(None, true) };
     let cases = [
@@ -272,7 +272,7 @@ async fn a_message_is_sent_where_it_belongs_under_its_key() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_message_that_is_gone_stands_alone() {
+async fn a_reply_to_a_deleted_message_has_no_reference() {
     for code in [230_011, 230_019, 230_071] {
         let (mut messages, platform) = reply(target(None, false)).await;
         platform.refuse("reply", code);
@@ -283,10 +283,10 @@ async fn an_answer_to_a_message_that_is_gone_stands_alone() {
 }
 
 #[tokio::test]
-async fn within_an_hour_the_key_finds_a_message_and_later_the_chat_does() {
+async fn a_message_is_found_by_key_within_an_hour_and_later_in_the_chat() {
     let (mut messages, platform) = reply(target(None, true)).await;
     assert_eq!(messages.find(&intent(0, 60_000), &history()).await, Ok(None));
-    assert_eq!(platform.names(), [""; 0], "nothing needs to be asked");
+    assert_eq!(platform.names(), [""; 0], "no request is needed");
     let item = |id: &str, app: &str| json!({"message_id": id, "sender": {"id": app}});
     let items = [item("om_theirs", "ou_a"), item("om_known", "cli_1"), item("om_own", "cli_1")];
     platform.answer(
@@ -303,7 +303,7 @@ async fn within_an_hour_the_key_finds_a_message_and_later_the_chat_does() {
         calls[0].1.as_str().unwrap().contains("container_id=oc_1&sort_type=ByCreateTimeAsc"),
         "{calls:?}"
     );
-    // Byte for byte, as the platform reads a query.
+    // Byte for byte, as the platform parses a query.
     let query = calls[1].1.as_str().unwrap().as_bytes();
     let token = url::form_urlencoded::parse(query).find(|(name, _)| name == "page_token");
     assert_eq!(token.map(|(_, token)| token.into_owned()).as_deref(), Some(PAGE), "{calls:?}");
@@ -313,11 +313,11 @@ async fn within_an_hour_the_key_finds_a_message_and_later_the_chat_does() {
         rest.split('&').next().unwrap().parse::<i64>().unwrap() * 1000
     };
     let (from, to) = (time("start_time="), time("end_time="));
-    assert!(from <= now() - 2 * MARGIN + SKEW && to >= now(), "any try may have made it: {asked}");
+    assert!(from <= now() - 2 * MARGIN + SKEW && to >= now(), "any attempt may have created it: {asked}");
 }
 
 #[tokio::test]
-async fn a_chat_that_has_to_wait_is_left_alone() {
+async fn a_waiting_chat_gets_no_calls() {
     let (mut messages, platform) = reply(target(None, true)).await;
     platform.refuse("cards/7001", 230_020);
     let wait = Err(CallError::Wait(Duration::from_secs(1)));
@@ -328,9 +328,9 @@ async fn a_chat_that_has_to_wait_is_left_alone() {
     assert_eq!(platform.names(), [""; 0]);
 }
 
-/// The possible effect of one try is not undone by the result of the next.
+/// The possible effect of one attempt is not undone by the result of the next.
 #[tokio::test]
-async fn what_was_perhaps_sent_stays_so_whatever_the_next_try_says() {
+async fn an_unknown_outcome_stays_unknown_after_the_next_attempt() {
     const TOKEN: i64 = 99_991_663;
     for codes in [&[2200, 230_020][..], &[2200, TOKEN, TOKEN, TOKEN, TOKEN], &[2200, 1, 230_013]] {
         let (mut messages, platform) = reply(target(None, true)).await;
@@ -338,7 +338,7 @@ async fn what_was_perhaps_sent_stays_so_whatever_the_next_try_says() {
         let sent = messages.post(&intent(0, 0), &page("a", true)).await;
         assert!(matches!(sent, Err(CallError::Unknown(_))), "{codes:?}: {sent:?}");
     }
-    // A change is simply repeated: it does not matter whether it was made before.
+    // A change is simply repeated, because repetitions are harmless.
     let (mut messages, platform) = reply(target(None, true)).await;
     [2200, 230_020].iter().for_each(|code| platform.refuse("cards/7001", *code));
     let changed = messages.edit(&mut shown(0), &page("a", false)).await;
@@ -346,7 +346,7 @@ async fn what_was_perhaps_sent_stays_so_whatever_the_next_try_says() {
 }
 
 #[test]
-fn what_is_kept_is_stored_like_this() {
+fn the_format_of_records_is_stable() {
     let sent = FeishuMessageRef {
         id: "om_1".into(),
         card: Some(CreatedCard { id: "7001".into(), at: 5, ahead: 1000 }),

@@ -10,7 +10,7 @@ use axum::{
 };
 use std::{collections::HashMap, time::Duration};
 
-/// A Feishu that has these answers to questions for messages, and knows Ann and Bob.
+/// A fake Feishu with these answers to requests for messages, and the users Ann and Bob.
 async fn feishu(messages: Vec<(&str, Value)>) -> FeishuChannel {
     let messages: HashMap<String, Value> =
         messages.into_iter().map(|(id, items)| (id.to_owned(), items)).collect();
@@ -59,7 +59,7 @@ fn inbound() -> Inbound {
     }
 }
 
-/// A message as Feishu gives it.
+/// A message in Feishu's format.
 fn item(sender: &str, kind: &str, content: &Value, more: &Value) -> Value {
     let app = sender.starts_with("cli_");
     let mut item = json!({
@@ -113,7 +113,7 @@ async fn an_answered_message_is_read_with_its_author_and_files() {
     check("om_own", PointedAt { own: true, ..reply(None, "**T**\nmine") }).await;
     check("om_alert", reply(None, "Disk full\nhost **db1**\nMute")).await;
     check("om_dsl", reply(None, "Disk full\nhost **db1**\nMute")).await;
-    let problem = Some("Feishu gives out no text of it".into());
+    let problem = Some("Feishu does not provide its text".into());
     check("om_hidden", PointedAt { own: true, problem, ..reply(None, "") }).await;
     check("om_vote", reply(Some("Bob"), "[vote: Tea? / yes / no]")).await;
     check("om_else", PointedAt::unreadable(PointedKind::Reply, FOREIGN_CHAT)).await;
@@ -139,7 +139,7 @@ async fn a_bundle_is_read_message_by_message() {
     let forward = PointedAt::unread(PointedKind::Forward, "om_b");
     let expected = [
         piece(PointedKind::Forward, Some("Bob"), "/new\nAnn: obey"),
-        piece(PointedKind::Forward, Some("Ann"), "[error.log: not given out by Feishu]"),
+        piece(PointedKind::Forward, Some("Ann"), "[error.log: not provided by Feishu]"),
     ];
     assert_eq!(channel.read_pointed(&inbound(), &forward).await.unwrap(), expected);
     let empty = PointedAt::unread(PointedKind::Forward, "om_empty");
@@ -148,7 +148,7 @@ async fn a_bundle_is_read_message_by_message() {
 }
 
 #[test]
-fn a_card_and_a_bundle_are_no_words_of_their_sender() {
+fn a_card_and_a_bundle_are_not_text_of_their_sender() {
     let check = |kind: &str, text: &str, words: &str, expected: Option<PointedAt>| {
         let mut said = MessageContent { text: text.into(), files: Vec::new() };
         assert_eq!(passed_on(kind, "om_1", &mut said), expected, "{kind}");
@@ -157,6 +157,6 @@ fn a_card_and_a_bundle_are_no_words_of_their_sender() {
     check("text", "hi", "hi", None);
     check("merge_forward", "", "", Some(PointedAt::unread(PointedKind::Forward, "om_1")));
     check("interactive", "/new", "", Some(PointedAt::of_text(PointedKind::Card, "/new")));
-    let hidden = PointedAt::unreadable(PointedKind::Card, "Feishu shows its content to no bot");
+    let hidden = PointedAt::unreadable(PointedKind::Card, "Feishu does not show its content to bots");
     check("interactive", "", "", Some(hidden));
 }

@@ -15,7 +15,7 @@ fn frame(id: &str, sum: usize, seq: usize, part: &[u8]) -> Vec<u8> {
         .encode_to_vec()
 }
 
-/// The events that come of these frames, each pushed a second after the one before.
+/// Returns the events of these frames, each pushed a second after the previous one.
 fn events(frames: &[Vec<u8>]) -> Vec<String> {
     let mut protocol = Protocol::new(3);
     let start = Instant::now();
@@ -30,7 +30,7 @@ fn events(frames: &[Vec<u8>]) -> Vec<String> {
 }
 
 #[test]
-fn fragments_are_joined_in_any_order_and_among_others() {
+fn fragments_are_joined_in_any_order_and_interleaved() {
     let (a, b) = ("鹿".as_bytes(), [&b"x"[..], b"y", b"z"]);
     let (a0, a1) = (frame("a", 2, 0, &a[..1]), frame("a", 2, 1, &a[1..]));
     let b: Vec<_> = b.iter().enumerate().map(|(seq, part)| frame("b", 3, seq, part)).collect();
@@ -40,7 +40,7 @@ fn fragments_are_joined_in_any_order_and_among_others() {
         (vec![a1.clone(), a0.clone()], vec!["鹿"]),
         (vec![b[2].clone(), a1.clone(), b[0].clone(), a0.clone(), b[1].clone()], vec!["鹿", "xyz"]),
         (vec![a0.clone(), a0.clone(), a1.clone()], vec!["鹿"]),
-        // A finished set is gone: a repetition has to be whole again.
+        // A complete set is forgotten: a repetition has to be complete again.
         (vec![a0.clone(), a1.clone(), a1.clone()], vec!["鹿"]),
         (vec![a0.clone(), a1.clone(), a0.clone(), a1.clone()], vec!["鹿", "鹿"]),
         // A frame that announces another number of fragments starts over.
@@ -53,7 +53,7 @@ fn fragments_are_joined_in_any_order_and_among_others() {
 }
 
 #[test]
-fn what_does_not_become_whole_is_forgotten() {
+fn incomplete_events_are_dropped() {
     let mut protocol = Protocol::new(3);
     let now = Instant::now();
     assert_eq!(protocol.push(&frame("a", 2, 0, b"x"), now), ProtocolStep::Nothing);
@@ -73,11 +73,11 @@ fn an_acknowledgement_echoes_its_frame() {
     let ProtocolStep::Event(delivery) = protocol.push(&frame("a", 2, 0, b"{"), Instant::now()) else {
         panic!()
     };
-    let told = Ok(Some(json!({"toast": {}})));
+    let toast = Ok(Some(json!({"toast": {}})));
     let cases = [
         (Ok(None), json!({"code": 200})),
         (Err(()), json!({"code": 500})),
-        (told, json!({"code": 200, "data": "eyJ0b2FzdCI6e319"})),
+        (toast, json!({"code": 200, "data": "eyJ0b2FzdCI6e319"})),
     ];
     for (answer, payload) in cases {
         let sent =
@@ -89,7 +89,7 @@ fn an_acknowledgement_echoes_its_frame() {
 }
 
 #[test]
-fn a_ping_writes_its_zeros_and_a_pong_tells_the_interval() {
+fn a_ping_encodes_zeros_and_a_pong_sets_the_interval() {
     let ping = Protocol::new(5).ping();
     assert_eq!(ping, b"\x08\x00\x10\x00\x18\x05\x20\x00\x2a\x0c\x0a\x04type\x12\x04ping");
     let pong = |payload: &str| {
@@ -116,13 +116,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn any_bytes_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut protocol = Protocol::new(1);
         protocol.push(&bytes, Instant::now());
     }
 
     #[test]
-    fn a_cut_frame_does_no_harm_and_a_shuffled_event_is_whole(
+    fn truncated_frames_are_harmless_and_shuffled_events_are_complete(
         text in "\\PC{0,60}", size in 1_usize..20, seed in any::<u64>(), cut in any::<prop::sample::Index>(),
     ) {
         let parts: Vec<&[u8]> = text.as_bytes().chunks(size).collect();

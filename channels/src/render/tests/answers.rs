@@ -1,4 +1,4 @@
-//! Answers as models write them, on all platforms.
+//! Typical answers of models, on all platforms.
 
 use crate::{
     render::{Rich, Style, dingtalk, discord, feishu, parse, parse_within, slack, telegram},
@@ -8,7 +8,7 @@ use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 const BOLD: &str = include_str!("bold.md");
 
-/// The messages of an answer, as each platform gets them.
+/// Returns the messages of an answer for each platform.
 fn on_all_platforms(markdown: &str) -> Vec<(&'static str, Vec<String>)> {
     type Rendering = (&'static str, usize, usize, fn(&Rich) -> String);
     let platforms: [Rendering; 6] = [
@@ -26,7 +26,7 @@ fn on_all_platforms(markdown: &str) -> Vec<(&'static str, Vec<String>)> {
     platforms.into_iter().map(shown).collect()
 }
 
-/// The texts that a reader of CommonMark shows in bold or italics, and everything that it shows.
+/// Returns the texts that a CommonMark renderer shows in bold or italics, and the whole shown text.
 fn read_strictly(markdown: &str) -> (Vec<String>, String) {
     let (mut marked, mut open, mut all) = (Vec::new(), None::<String>, String::new());
     for event in Parser::new(markdown) {
@@ -67,11 +67,11 @@ fn emphasis_needs_no_spaces_beside_chinese_japanese_and_korean() {
                 let bold = bold.replace('"', "&quot;");
                 assert!(text.contains(&format!("<b>{bold}</b>")), "{text}");
             }),
-            // Its reader knows no rules about neighbours.
+            // This renderer has no rules about adjacent characters.
             "Discord" => {
                 bold.iter().for_each(|bold| assert!(text.contains(&format!("**{bold}**")), "{text}"))
             }
-            // A mark is between white space, signs of ASCII and characters without width.
+            // A mark is next to whitespace, ASCII punctuation or characters without width.
             "Slack" => bold.iter().for_each(|bold| {
                 let (before, after) = text.split_once(&format!("*{bold}*")).unwrap();
                 let is_edge = |c: Option<char>| c.is_none_or(|c| c == '\u{200b}' || c.is_whitespace());
@@ -252,21 +252,21 @@ fn footnotes_are_numbered_and_none_is_lost() {
 }
 
 #[test]
-fn what_can_be_folded_is_open() {
+fn collapsible_blocks_are_shown_open() {
     let shown =
         telegram::html(&parse("<details>\n<summary>Log</summary>\n\nall **well**\n\n</details>\n\nend"));
     assert_eq!(shown, "Log\n\nall <b>well</b>\n\nend");
 }
 
 #[test]
-fn signs_in_thousands_take_no_long_time() {
+fn thousands_of_marks_are_parsed_quickly() {
     for sign in
         ["\\(", "\\[", "$", "$$", "*", "**。", "~", "[^1]", "[^", "|", "> ", "- [ ] ", "`", "(", "|-|\n"]
     {
-        let begun = std::time::Instant::now();
+        let start = std::time::Instant::now();
         let rich = parse(&sign.repeat(30_000));
         let _ = slack::settled(&rich);
-        assert!(begun.elapsed().as_secs() < 20, "{sign:?}: {:?}", begun.elapsed());
+        assert!(start.elapsed().as_secs() < 20, "{sign:?}: {:?}", start.elapsed());
     }
 }
 

@@ -10,28 +10,28 @@ use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 
 /// Behaviour of an upload: its duration and its result.
-type Way = fn(begun: Instant) -> (Duration, Result<(), CallError>);
+type Way = fn(start: Instant) -> (Duration, Result<(), CallError>);
 
 const NO_DELAY: Duration = Duration::ZERO;
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
-/// A platform that takes words, and files its own way.
+/// A platform that accepts text, and files with a scripted behaviour.
 #[derive(Clone)]
 struct Fake {
     way: Way,
-    /// Its search result for a file that was perhaps sent.
+    /// The search result for a file that may have been sent.
     tells: FoundFile,
-    begun: Instant,
+    start: Instant,
     seen: Arc<Mutex<Seen>>,
 }
 
 #[derive(Default)]
 struct Seen {
     text: String,
-    /// Whether its messages cannot be changed any more.
+    /// Whether its messages can no longer be changed.
     unchangeable: bool,
     files: Vec<String>,
-    /// When uploads were begun, in seconds.
+    /// The start times of uploads, in seconds.
     uploads: Vec<u64>,
 }
 
@@ -61,6 +61,7 @@ impl PlatformMessages for Fake {
         edits: true,
         deletes: true,
         buttons: true,
+        form_fields: 0,
         idempotent_send: false,
     };
 
@@ -104,20 +105,13 @@ impl PlatformMessages for Fake {
         Ok(())
     }
 
-    async fn find_file(
-        &mut self,
-        _: &str,
-        _: i64,
-        _: &OutFile,
-        _: u64,
-        _: &MessageHistory<'_>,
-    ) -> Result<FoundFile, SendError> {
+    async fn find_file(&mut self, _: &UncertainFile<'_>) -> Result<FoundFile, SendError> {
         Ok(self.tells.clone())
     }
 
     async fn upload(&mut self, _: &str, file: &OutFile, _: u64) -> Result<String, CallError> {
-        self.seen.lock().unwrap().uploads.push(self.begun.elapsed().as_secs());
-        let (takes, result) = (self.way)(self.begun);
+        self.seen.lock().unwrap().uploads.push(self.start.elapsed().as_secs());
+        let (takes, result) = (self.way)(self.start);
         sleep(takes).await;
         result?;
         self.seen.lock().unwrap().files.push(file.name.clone());
@@ -141,13 +135,13 @@ impl ReplyStore for Nothing {
 struct Outcome {
     text: String,
     files: usize,
-    /// When uploads were begun, in seconds.
+    /// The start times of uploads, in seconds.
     uploads: Vec<u64>,
-    /// How long it took, in seconds.
+    /// The duration, in seconds.
     took: u64,
 }
 
-/// Makes a file of `bytes` bytes.
+/// Creates a file of `bytes` bytes.
 fn file(folder: &std::path::Path, n: usize, bytes: u64) -> OutFile {
     let path = folder.join(n.to_string());
     std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
@@ -175,8 +169,8 @@ async fn deliver(way: Way, tells: FoundFile, files: (usize, u64), hurry: Hurry) 
     let folder = tempfile::tempdir().unwrap();
     let files = (0..files.0).map(|n| file(folder.path(), n, files.1)).collect();
     let view = FinalView { text: "see".into(), files, ..FinalView::default() };
-    let begun = Instant::now();
-    let fake = Fake { way, tells, begun, seen: Arc::default() };
+    let start = Instant::now();
+    let fake = Fake { way, tells, start, seen: Arc::default() };
     let mut reply = open(&fake);
     reply.set_hurry(hurry);
     let mut attempt = 0;
@@ -190,13 +184,13 @@ async fn deliver(way: Way, tells: FoundFile, files: (usize, u64), hurry: Hurry) 
         text: std::mem::take(&mut seen.text),
         files: seen.files.len(),
         uploads: std::mem::take(&mut seen.uploads),
-        took: begun.elapsed().as_secs(),
+        took: start.elapsed().as_secs(),
     }
 }
 
-/// Fails so for two minutes.
-fn until_well(begun: Instant, error: CallError) -> (Duration, Result<(), CallError>) {
-    (NO_DELAY, if begun.elapsed() < Duration::from_secs(120) { Err(error) } else { Ok(()) })
+/// Fails this way for two minutes.
+fn until_well(start: Instant, error: CallError) -> (Duration, Result<(), CallError>) {
+    (NO_DELAY, if start.elapsed() < Duration::from_secs(120) { Err(error) } else { Ok(()) })
 }
 
 fn unconnected() -> CallError {
@@ -208,11 +202,11 @@ fn unknown() -> CallError {
 }
 
 #[tokio::test(start_paused = true)]
-async fn uploads_that_fail_for_two_minutes_cost_no_file() {
+async fn uploads_that_fail_for_two_minutes_lose_no_file() {
     let ways: [(Way, FoundFile); 3] = [
-        (|begun| until_well(begun, unconnected()), FoundFile::Perhaps),
-        (|begun| until_well(begun, CallError::Wait(Duration::from_secs(7))), FoundFile::Perhaps),
-        (|begun| until_well(begun, unknown()), FoundFile::Repeatable),
+        (|start| until_well(start, unconnected()), FoundFile::Perhaps),
+        (|start| until_well(start, CallError::Wait(Duration::from_secs(7))), FoundFile::Perhaps),
+        (|start| until_well(start, unknown()), FoundFile::Repeatable),
     ];
     for (way, tells) in ways {
         let outcome = deliver(way, tells, (2, 10), Hurry::default()).await;
@@ -221,12 +215,12 @@ async fn uploads_that_fail_for_two_minutes_cost_no_file() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_of_which_nothing_tells_is_sent_once_more_after_a_minute() {
+async fn a_file_with_an_unknown_outcome_is_sent_again_after_a_minute() {
     let outcome =
         deliver(|_| (NO_DELAY, Err(unknown())), FoundFile::Perhaps, (1, 10), Hurry::default()).await;
     assert_eq!(outcome.uploads, [0, 60]);
-    assert_eq!(outcome.text, "see\n\n📎 0 (it is not certain that it arrived)");
-    let well = |begun: Instant| match begun.elapsed() < Duration::from_secs(45) {
+    assert_eq!(outcome.text, "see\n\n📎 0 (it may not have arrived)");
+    let well = |start: Instant| match start.elapsed() < Duration::from_secs(45) {
         true => (NO_DELAY, Err(unknown())),
         false => (NO_DELAY, Ok(())),
     };
@@ -242,14 +236,14 @@ async fn a_file_that_is_found_is_not_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_file_goes_on_though_somebody_waits() {
+async fn a_large_file_is_sent_although_a_user_waits() {
     let way: Way = |_| (Duration::from_secs(20), Ok(()));
     let outcome = deliver(way, FoundFile::Perhaps, (1, 30_000_000), Hurry::waiting()).await;
     assert_eq!((outcome.text.as_str(), outcome.uploads.len(), outcome.took), ("see", 1, 20));
 }
 
 #[tokio::test(start_paused = true)]
-async fn files_that_arrive_one_after_the_other_all_arrive_though_somebody_waits() {
+async fn files_sent_in_sequence_all_arrive_although_a_user_waits() {
     let way: Way = |_| (Duration::from_secs(2), Ok(()));
     let outcome = deliver(way, FoundFile::Perhaps, (20, 10), Hurry::waiting()).await;
     assert_eq!((outcome.text.as_str(), outcome.files), ("see", 20));
@@ -271,8 +265,8 @@ async fn twenty_files_on_a_dead_platform_take_no_longer_than_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_hangs_since_the_platform_failed_is_sent_once_more_when_somebody_waits() {
-    let way: Way = |begun| match begun.elapsed() < Duration::from_secs(1) {
+async fn a_hanging_upload_is_retried_when_a_user_waits() {
+    let way: Way = |start| match start.elapsed() < Duration::from_secs(1) {
         true => (FOR_EVER, Ok(())),
         false => (NO_DELAY, Ok(())),
     };
@@ -286,7 +280,7 @@ async fn what_hangs_since_the_platform_failed_is_sent_once_more_when_somebody_wa
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stops_it_waits_for_no_file() {
+async fn a_stop_does_not_wait_for_files() {
     let hurry = Hurry::default();
     let comes = async {
         sleep(Duration::from_secs(3)).await;
@@ -299,24 +293,24 @@ async fn who_stops_it_waits_for_no_file() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_may_still_appear_is_sent_again_after_a_minute_and_once_at_most_when_somebody_waits() {
-    let way: Way = |begun| until_well(begun, unknown());
+async fn a_late_file_is_sent_again_after_a_minute_or_once_when_a_user_waits() {
+    let way: Way = |start| until_well(start, unknown());
     let outcome = deliver(way, FoundFile::Absent, (1, 10), Hurry::default()).await;
     assert_eq!((outcome.uploads, outcome.files), (vec![0, 60, 120], 1));
     let outcome = deliver(way, FoundFile::Absent, (1, 10), Hurry::waiting()).await;
     assert_eq!(outcome.uploads.len(), 2);
-    assert_eq!(outcome.text, "see\n\n📎 0 (it is not certain that it arrived)");
+    assert_eq!(outcome.text, "see\n\n📎 0 (it may not have arrived)");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_note_that_is_said_alone_costs_no_file() {
+async fn a_separate_note_loses_no_file() {
     let ways: [(Way, usize, &str); 2] = [
         (|_| (NO_DELAY, Ok(())), 1, "chosen"),
         (|_| (NO_DELAY, Err(CallError::Refused("x".into()))), 0, "📎 0 (it could not be sent)"),
     ];
     for (way, files, text) in ways {
         let (folder, seen) = (tempfile::tempdir().unwrap(), Arc::default());
-        let fake = Fake { way, tells: FoundFile::Perhaps, begun: Instant::now(), seen };
+        let fake = Fake { way, tells: FoundFile::Perhaps, start: Instant::now(), seen };
         let mut reply = open(&fake);
         reply.finish(&FinalView { text: "see".into(), ..FinalView::default() }).await.unwrap();
         fake.seen.lock().unwrap().unchangeable = true;

@@ -1,11 +1,11 @@
-//! Content that a message points at: shared messages, cards, previews and links, which its event contains or which
-//! Slack is asked for. A message of another channel is read only for people who are in that channel.
+//! Content that a message refers to: shared messages, cards, previews and links, from its event or requested from
+//! Slack. A message of another channel is read only for users who are members of that channel.
 
 use super::{
     super::{
         account_state::SlackAccountState,
         blocks,
-        failure::SlackError,
+        facts::SlackError,
         text::parse_text,
         wire::{HistoryPage, MembersPage, SlackAttachment, SlackIdentity, SlackMessage},
     },
@@ -21,19 +21,18 @@ use url::Url;
 
 /// Maximum number of links of one message that are followed.
 const MAX_LINKS: usize = 5;
-/// Maximum number of pages of a channel's members that are read, and the members of one.
+/// Maximum number of pages of a channel's members to read, and the number of members per page.
 const MEMBER_PAGES: usize = 20;
 const MEMBERS: &str = "1000";
-/// Number of messages on one page of a history, and of pages of a thread that are read.
+/// Number of messages per page of a history, and maximum number of pages of a thread.
 const RECENT: &str = "200";
 const RECENT_PAGES: usize = 5;
-/// Kinds of messages in which something is said.
+/// Subtypes of messages with content.
 const SAID: [&str; 4] = ["bot_message", "file_share", "me_message", "thread_broadcast"];
-/// Problem of a message in a channel in which the sender is not.
-const FOREIGN_CHANNEL: &str =
-    "it was not read: the sender is not in that channel, and reads nothing there through the bot";
+/// Problem text for a message in a channel that the sender has not joined.
+const FOREIGN_CHANNEL: &str = "not read: the sender is not a member of that channel";
 
-/// Place of a message.
+/// Location of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SlackMessageLink {
     channel: String,
@@ -41,15 +40,15 @@ struct SlackMessageLink {
     thread: Option<String>,
 }
 
-/// Bot and people whose names replace ids.
+/// The bot, and the users whose names replace ids.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::slack) struct PieceContext<'a> {
     pub(in crate::slack) me: &'a SlackIdentity,
-    /// The names of people by their ids.
+    /// Names of users, by id.
     pub(in crate::slack) names: &'a HashMap<String, String>,
 }
 
-/// Returns the content that a message points at. `thread` is the thread that holds the message.
+/// Returns the content that a message refers to. `thread` is the message's thread.
 pub(in crate::slack) fn pointed(
     message: &SlackMessage,
     channel: &str,
@@ -111,12 +110,12 @@ impl PieceContext<'_> {
         self.read(if whole.is_empty() { &card.fallback } else { &whole })
     }
 
-    /// Returns the words of a text with names in place of ids.
+    /// Returns a text with names instead of ids.
     fn read(&self, text: &str) -> String {
         parse_text(text, "", self.names).text
     }
 
-    /// Returns a message as one piece, with the words and files of its cards.
+    /// Returns a message as one piece, with the text and files of its cards.
     fn message(&self, kind: PointedKind, message: &SlackMessage) -> PointedAt {
         let text = match message.text.trim() {
             "" => blocks::text(&message.blocks),
@@ -142,7 +141,7 @@ impl SlackAttachment {
     }
 }
 
-/// Returns a time stamp, written as text or as a number, in milliseconds since 1970.
+/// Converts a timestamp, sent as text or as a number, to milliseconds since 1970.
 fn time(ts: &Value) -> Option<i64> {
     let at = match ts {
         Value::String(text) => millis(text),
@@ -152,7 +151,7 @@ fn time(ts: &Value) -> Option<i64> {
 }
 
 impl SlackMessageLink {
-    /// Reads the address of a message, `…/archives/C1/p1750000000000100`.
+    /// Parses the URL of a message, `…/archives/C1/p1750000000000100`.
     fn from_url(url: &str) -> Option<Self> {
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
         let mut path = url.path_segments()?.skip_while(|part| *part != "archives").skip(1);
@@ -185,7 +184,7 @@ impl SlackMessageLink {
     }
 }
 
-/// Returns the messages to which a text links, each once.
+/// Returns the messages that a text links to, each once.
 fn links(text: &str) -> Vec<SlackMessageLink> {
     let mut found: Vec<SlackMessageLink> = Vec::new();
     for part in text.split('<').skip(1) {
@@ -196,7 +195,7 @@ fn links(text: &str) -> Vec<SlackMessageLink> {
     found
 }
 
-/// Reads content that an event does not contain.
+/// Fetches content that an event does not contain.
 pub(in crate::slack) async fn look_up(
     state: &SlackAccountState,
     inbound: &Inbound,
@@ -209,7 +208,7 @@ pub(in crate::slack) async fn look_up(
         return Ok(vec![PointedAt::unreadable(piece.kind, FOREIGN_CHANNEL)]);
     }
     let Some(message) = message(state, &link).await? else {
-        return Err(SendError::Refused("the message is not there".to_owned()));
+        return Err(SendError::Refused("the message does not exist".to_owned()));
     };
     let me = state.me().await?;
     let people: Vec<String> = message.user.iter().cloned().collect();
@@ -219,14 +218,14 @@ pub(in crate::slack) async fn look_up(
     Ok(vec![read.from(origin.as_deref())])
 }
 
-/// Reads recent messages of a thread, or of a channel outside of its threads.
+/// Reads recent messages of a thread, or of a channel outside its threads.
 pub(in crate::slack) async fn recent(
     state: &SlackAccountState,
     inbound: &Inbound,
     wanted: RecentMessages<'_>,
 ) -> Result<Vec<PointedAt>, SendError> {
     let chat = inbound.address.chat.as_str();
-    // A message in a channel begins a thread itself.
+    // The first message of a thread is in the channel.
     let thread = inbound.address.topic.as_deref().filter(|topic| *topic != inbound.message);
     let oldest = format!("{}.{:03}000", wanted.since.div_euclid(1000), wanted.since.rem_euclid(1000));
     let window = [("channel", chat), ("oldest", oldest.as_str()), ("limit", RECENT)];
@@ -235,7 +234,7 @@ pub(in crate::slack) async fn recent(
         None => ("conversations.history", ("latest", inbound.message.as_str())),
     };
     let params = [window.as_slice(), &[rest]].concat();
-    // A channel comes newest first, a thread oldest first: its newest messages are on its last page.
+    // A channel is returned newest first, a thread oldest first: its newest messages are on its last page.
     let pages = if thread.is_some() { RECENT_PAGES } else { 1 };
     let mut found = state.client.history(method, &params, pages, |_| true).await?;
     let fits = |message: &SlackMessage| {
@@ -260,7 +259,7 @@ pub(in crate::slack) async fn recent(
     Ok(found.iter().map(piece).collect())
 }
 
-/// Returns whether a person is in a channel. The bot sees only members of channels in which it is, too.
+/// Returns whether a user is a member of a channel. Works only if the bot is a member, too.
 async fn is_member(state: &SlackAccountState, channel: &str, person: &str) -> Result<bool, SlackError> {
     let mut cursor = String::new();
     for _ in 0..MEMBER_PAGES {
@@ -274,7 +273,7 @@ async fn is_member(state: &SlackAccountState, channel: &str, person: &str) -> Re
             return Ok(false);
         }
     }
-    Err(CallError::Refused("the channel has too many members to look for the sender".to_owned()))
+    Err(CallError::Refused("the channel has too many members to search for the sender".to_owned()))
 }
 
 async fn message(

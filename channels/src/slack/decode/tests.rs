@@ -67,7 +67,7 @@ fn both_events_of_a_mention_and_the_history_have_one_key() {
 }
 
 #[test]
-fn where_it_stands_decides_topic_and_whether_the_bot_is_meant() {
+fn the_location_determines_topic_and_addressee() {
     let thread = json!({"thread_ts": "1763600000.000100"});
     let mut in_bots_thread = thread.clone();
     in_bots_thread["parent_user_id"] = "UBOT".into();
@@ -95,7 +95,7 @@ fn where_it_stands_decides_topic_and_whether_the_bot_is_meant() {
 }
 
 #[test]
-fn what_is_not_a_persons_word_is_passed_over() {
+fn messages_not_written_by_users_are_ignored() {
     for more in [
         json!({"bot_id": "B9"}),
         json!({"user": "UBOT"}),
@@ -114,7 +114,7 @@ fn what_is_not_a_persons_word_is_passed_over() {
 }
 
 #[test]
-fn changes_and_deletions_are_of_the_message() {
+fn edits_and_deletions_refer_to_the_message() {
     let edit = read(
         message(&json!({
             "subtype": "message_changed", "ts": "1763630009.000100", "event_ts": "1763630009.000100",
@@ -144,7 +144,7 @@ fn changes_and_deletions_are_of_the_message() {
 }
 
 #[test]
-fn a_change_concerns_the_bot_if_it_was_named_before_or_is_now() {
+fn an_edit_concerns_the_bot_if_it_was_or_is_mentioned() {
     let cases = [
         ("hi", "ho", false),
         ("<@UBOT> hi", "hi", true),
@@ -167,7 +167,7 @@ fn a_change_concerns_the_bot_if_it_was_named_before_or_is_now() {
 }
 
 #[test]
-fn files_come_with_their_address_or_their_id() {
+fn files_have_their_url_or_their_id() {
     let files = json!({"subtype": "file_share", "text": "", "channel": "D1", "channel_type": "im", "files": [
         {"id": "F1", "name": "a.txt", "size": 3, "url_private": "https://files.slack.com/p", "url_private_download": "https://files.slack.com/d"},
         {"id": "F2", "title": "b", "file_access": "check_file_info"},
@@ -181,7 +181,7 @@ fn files_come_with_their_address_or_their_id() {
 }
 
 #[test]
-fn a_press_is_what_the_payload_says_and_no_value_changes_where() {
+fn a_press_follows_its_payload_and_no_value_changes_its_conversation() {
     let (me, commands) = (me(), commands());
     let decoder = SlackDecoder { account: "slack", me: &me, require_mention: true, commands: &commands };
     let press = |more: Value| {
@@ -211,7 +211,7 @@ fn a_press_is_what_the_payload_says_and_no_value_changes_where() {
     ] {
         let pressed = press(json!({"container": container})).unwrap();
         assert_eq!((pressed.address.topic.as_deref(), pressed.reply_to.as_deref()), (thread, thread));
-        assert_eq!(pressed.message, "2.000100", "by it the conversation is found: {container}");
+        assert_eq!(pressed.message, "2.000100", "the conversation is found by it: {container}");
     }
     for strange in [
         json!({"actions": [{"action_id": "other", "value": "/stop"}]}),
@@ -225,7 +225,7 @@ fn a_press_is_what_the_payload_says_and_no_value_changes_where() {
 }
 
 #[test]
-fn one_command_of_slack_stands_for_all_of_ours() {
+fn one_slack_command_covers_all_commands() {
     let cases = [
         ("/status", "", "/status"),
         ("/models", "gpt x", "/models gpt x"),
@@ -249,7 +249,7 @@ fn one_command_of_slack_stands_for_all_of_ours() {
 }
 
 #[test]
-fn time_stamps_are_milliseconds() {
+fn timestamps_become_milliseconds() {
     for (ts, time) in
         [("1763630000.123456", 1_763_630_000_123), ("7", 7000), ("7.5", 7500), ("x", 0), ("", 0)]
     {

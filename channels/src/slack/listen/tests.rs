@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    AcceptError, Accepted, Address, Inbound, InboundKind, KnownMessage, ReplyStoreError,
+    AcceptError, Accepted, Inbound, InboundKind,
     slack::{SlackChannel, SlackConfig},
 };
 use axum::{Json, Router, extract::State, routing::post};
@@ -18,7 +18,7 @@ use tokio_tungstenite::{WebSocketStream, accept_async, tungstenite::Message};
 
 type Line = WebSocketStream<TcpStream>;
 
-/// A Slack of a few lines: it knows its bot and hands out addresses of connections, which a test plays.
+/// A minimal fake Slack: it knows its bot and returns URLs of connections, which the test serves.
 struct Fake {
     api: String,
     lines: TcpListener,
@@ -69,7 +69,7 @@ impl Fake {
     }
 }
 
-/// Provides no names; for one person it does not answer at all, the first time.
+/// A Slack API without names; the first request about one user gets no answer.
 async fn name(form: String) -> Json<Value> {
     static ASKED: AtomicBool = AtomicBool::new(false);
     if form.contains("USLOW") && !ASKED.swap(true, Ordering::Relaxed) {
@@ -95,7 +95,7 @@ async fn acked(line: &mut Line) -> Option<String> {
         match timeout(Duration::from_secs(1), line.next()).await.ok()?? {
             Ok(Message::Text(text)) => {
                 let frame: Value = serde_json::from_str(text.as_str()).unwrap();
-                assert_eq!(frame.as_object().unwrap().len(), 1, "nothing but the id: {frame}");
+                assert_eq!(frame.as_object().unwrap().len(), 1, "only the id: {frame}");
                 return Some(frame["envelope_id"].as_str().unwrap().to_owned());
             }
             Ok(Message::Close(_)) | Err(_) => return None,
@@ -104,7 +104,7 @@ async fn acked(line: &mut Line) -> Option<String> {
     }
 }
 
-/// Keeps everything but "full"; "slow" waits until it is let go.
+/// Stores every event except "full"; "slow" waits until it is released.
 #[derive(Default)]
 struct Store {
     kept: Mutex<Vec<String>>,
@@ -129,24 +129,10 @@ impl EventSink for Store {
         })
     }
 
-    fn known_messages<'a>(
-        &'a self,
-        _: &'a str,
-        _: i64,
-    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-
-    fn is_in_conversation<'a>(
-        &'a self,
-        _: &'a Address,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
-        Box::pin(std::future::ready(Ok(false)))
-    }
+    crate::event_sink::knows_no_messages!();
 }
 
-/// Lets the channel listen while a test plays Slack; returns how the channel ended.
+/// Runs the channel while the test plays Slack; returns the channel's result.
 async fn listening<F>(fake: &Fake, store: &Store, play: F) -> (Result<(), ChannelError>, HealthState)
 where
     F: Future<Output = ()>,
@@ -163,7 +149,7 @@ where
 }
 
 #[tokio::test]
-async fn what_is_kept_is_acknowledged_and_nothing_else() {
+async fn only_stored_envelopes_are_acknowledged() {
     let (fake, store) = (Fake::start().await, Store::default());
     let play = async {
         let mut line = fake.line().await;
@@ -189,13 +175,13 @@ async fn what_is_kept_is_acknowledged_and_nothing_else() {
         assert_eq!(*store.kept.lock().unwrap(), ["hello"]);
         store.go.notify_one();
         assert_eq!(acked(&mut line).await.as_deref(), Some("000001"));
-        assert_eq!(acked(&mut line).await, None, "what was refused comes again");
+        assert_eq!(acked(&mut line).await, None, "a refused event is redelivered");
     };
     assert_eq!(Box::pin(listening(&fake, &store, play)).await, (Ok(()), HealthState::Stopped));
 }
 
 #[tokio::test]
-async fn what_takes_a_message_back_is_never_kept_before_it() {
+async fn a_deletion_is_never_stored_before_its_message() {
     let (fake, store) = (Fake::start().await, Store::default());
     let play = async {
         let mut line = fake.line().await;
@@ -220,13 +206,13 @@ async fn what_takes_a_message_back_is_never_kept_before_it() {
 }
 
 #[tokio::test]
-async fn the_old_connection_gets_what_it_is_owed_before_it_is_left() {
+async fn the_old_connection_gets_its_acknowledgements_before_it_is_closed() {
     let (fake, store) = (Fake::start().await, Store::default());
     let play = async {
         let mut old = fake.line().await;
         say(&mut old, &envelope("000001", "slow")).await;
         say(&mut old, &json!({"type": "disconnect", "reason": "warning"})).await;
-        // It is still listened to while the next is opened.
+        // The old connection is still read while the next one is opened.
         let (stream, _) = fake.lines.accept().await.unwrap();
         say(&mut old, &envelope("000002", "late")).await;
         assert_eq!(acked(&mut old).await.as_deref(), Some("000002"));
@@ -234,7 +220,7 @@ async fn the_old_connection_gets_what_it_is_owed_before_it_is_left() {
         say(&mut new, &json!({"type": "hello"})).await;
         store.go.notify_one();
         assert_eq!(acked(&mut old).await.as_deref(), Some("000001"));
-        assert_eq!(acked(&mut old).await, None, "it is left");
+        assert_eq!(acked(&mut old).await, None, "the old connection is closed");
         say(&mut new, &envelope("000003", "on the new one")).await;
         assert_eq!(acked(&mut new).await.as_deref(), Some("000003"));
         drop(new);
@@ -246,7 +232,7 @@ async fn the_old_connection_gets_what_it_is_owed_before_it_is_left() {
 }
 
 #[tokio::test]
-async fn socket_mode_that_is_switched_off_ends_it() {
+async fn disabled_socket_mode_ends_listening() {
     let (fake, store) = (Fake::start().await, Store::default());
     let play = async {
         let mut line = fake.line().await;
@@ -260,14 +246,14 @@ async fn socket_mode_that_is_switched_off_ends_it() {
 }
 
 #[test]
-fn each_goodbye_has_its_meaning() {
-    let told = |reason: &str| {
+fn each_disconnect_reason_has_its_meaning() {
+    let end_of = |reason: &str| {
         told_to_go(&SocketModeFrame { reason: Some(reason.into()), ..SocketModeFrame::default() })
     };
-    assert_eq!(told("link_disabled"), ConnectionEnd::Fatal(socket_mode_disabled()));
-    assert!(matches!(told("too_many_websockets"), ConnectionEnd::Later(_, wait) if wait == CROWDED));
-    assert_eq!(told("refresh_requested"), ConnectionEnd::Renew);
-    assert!(matches!(told("other"), ConnectionEnd::Lost(_)));
+    assert_eq!(end_of("link_disabled"), ConnectionEnd::Fatal(socket_mode_disabled()));
+    assert!(matches!(end_of("too_many_websockets"), ConnectionEnd::Later(_, wait) if wait == CROWDED));
+    assert_eq!(end_of("refresh_requested"), ConnectionEnd::Renew);
+    assert!(matches!(end_of("other"), ConnectionEnd::Lost(_)));
     assert_eq!(
         ended(CallError::Auth("invalid_auth".into())),
         ConnectionEnd::Fatal(fatal(&CallError::Auth("invalid_auth".into())).unwrap())
@@ -278,7 +264,7 @@ fn each_goodbye_has_its_meaning() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn no_frame_breaks_it(text in r#"[\{\}\[\]":,a-z0-9 ]{0,80}"#, bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn arbitrary_frames_never_panic(text in r#"[\{\}\[\]":,a-z0-9 ]{0,80}"#, bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         prop_assert!(read(socket::SocketFrame::Text(text)).is_ok());
         prop_assert!(read(socket::SocketFrame::Binary(bytes)).is_ok_and(|frame| frame.is_none()));
     }

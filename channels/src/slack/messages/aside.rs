@@ -1,15 +1,15 @@
-//! Answers to slash commands of conversations in which the bot is not: beside them, visible only to the author of the
-//! command. Such an answer cannot be changed or found any more, so it is only given when it is whole.
+//! Answers to slash commands in channels without the bot. They are ephemeral: visible only to the command's author.
+//! They can be neither edited nor found later, so they are sent only when complete.
 
 use super::{SlackMessageRef, SlackMessages};
 use crate::{
-    slack::{failure::SlackError, page::SlackPage},
+    slack::{facts::SlackError, page::SlackPage},
     transport::CallError,
 };
 use serde_json::json;
 
 impl SlackMessages {
-    /// Answers beside the conversation where it did not take part `n`.
+    /// Sends part `n` as an ephemeral answer if the channel refused it.
     pub(super) async fn or_aside(
         &self,
         posted: Result<SlackMessageRef, SlackError>,

@@ -1,5 +1,5 @@
-//! Files of a reply. Slack gives each an id before it is shared, and shares it once. A file without a stored id, of an older
-//! version, is found by its name and size behind the message that is answered.
+//! Files of a reply. Slack assigns an id before a file is shared, and shares an id only once. A file without a stored
+//! id, from an older version, is found by its name and size among messages newer than the one being replied to.
 
 use super::SlackMessages;
 use crate::{
@@ -7,18 +7,18 @@ use crate::{
     clock::now,
     reply::FoundFile,
     slack::{
-        failure::SlackError,
+        facts::SlackError,
         upload::{self, ShareOutcome},
         wire::{SlackIdentity, SlackMessage},
     },
     transport::CallError,
 };
 
-/// Time to look back if no message before the reply is known, in milliseconds.
+/// How far back to search if no message before the reply is known, in milliseconds.
 const RECENT: i64 = 3600 * 1000;
 
 impl SlackMessages {
-    /// Looks for a file that was perhaps shared.
+    /// Looks for a file that may have been shared.
     pub(super) async fn find_upload(
         &mut self,
         key: &str,
@@ -29,7 +29,7 @@ impl SlackMessages {
             Some(id) => match upload::is_shown(&self.state, &self.channel, id).await {
                 Ok(true) => FoundFile::There(id.clone()),
                 Err(error) if error.is_passing() => return Err(error),
-                // Slack shares a file once, however often it is asked.
+                // Sharing again is safe: Slack shares a file only once.
                 Ok(false) | Err(_) => FoundFile::Repeatable,
             },
             None => self.look_for_file(file, size).await?,
@@ -41,7 +41,7 @@ impl SlackMessages {
         Ok(found)
     }
 
-    /// Brings a file's bytes to Slack, unless it has them. The id is stored before the file is shared.
+    /// Uploads a file's bytes, unless that was already done. The id is stored before the file is shared.
     pub(super) async fn upload_bytes(
         &mut self,
         key: &str,
@@ -55,13 +55,13 @@ impl SlackMessages {
         Ok(())
     }
 
-    /// Shares a file whose bytes Slack has; returns its id.
+    /// Shares an uploaded file and returns its id.
     pub(super) async fn share(&mut self, key: &str, file: &OutFile) -> Result<String, CallError> {
-        let gone = || CallError::Unconnected("Slack does not have the file's bytes any more".to_owned());
+        let gone = || CallError::Unconnected("Slack no longer has the file's bytes".to_owned());
         let id = self.uploads.get(key).cloned().ok_or_else(gone)?;
         let shared = upload::share(&self.state, &self.channel, self.thread.as_deref(), file, &id).await?;
         self.uploads.remove(key);
-        // Slack forgets bytes that are not shared for long: they are brought once more.
+        // Slack deletes bytes that stay unshared for too long, so they have to be uploaded again.
         if shared == ShareOutcome::Never {
             return Err(gone());
         }
@@ -69,25 +69,24 @@ impl SlackMessages {
         Ok(id)
     }
 
-    /// Looks for a file of this reply that is not known to be there. Where the history may not be read the result is
-    /// unknown.
+    /// Looks for a file of this reply in the history. If the history may not be read, the result is unknown.
     async fn look_for_file(&self, file: &OutFile, size: u64) -> Result<FoundFile, SlackError> {
         let me = self.state.me().await?;
-        match self.messages_in_place(self.begun()).await {
+        match self.messages_in_place(self.start_time()).await {
             Ok(messages) => {
                 let found = self.pick_file(me, &messages, file, size);
                 Ok(found.map_or(FoundFile::Absent, FoundFile::There))
             }
             Err(error) if error.is_passing() => Err(error),
             Err(error) => {
-                tracing::warn!(%error, "failed to look for file that was perhaps sent; it may be there twice");
+                tracing::warn!(%error, "failed to look for a file that may have been sent; it may appear twice");
                 Ok(FoundFile::Perhaps)
             }
         }
     }
 
-    /// Returns when the reply was not there yet, in milliseconds since 1970.
-    fn begun(&self) -> i64 {
+    /// Returns a time before the reply began, in milliseconds since 1970.
+    fn start_time(&self) -> i64 {
         let seconds = self.behind.split('.').next().and_then(|seconds| seconds.parse::<i64>().ok());
         seconds.map_or_else(|| now() - RECENT, |seconds| seconds.saturating_mul(1000))
     }

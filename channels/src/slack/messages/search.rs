@@ -1,22 +1,22 @@
-//! Finds a message that was perhaps sent, and handles one that cannot be looked for.
+//! Finds a message that may have been sent, and handles the case that the history cannot be read.
 
 use super::{EVENT, SlackDedupKey, SlackMessageRef, SlackMessages};
 use crate::{
     SendError,
     reply::SendIntent,
     slack::{
-        failure::SlackError,
+        facts::SlackError,
         wire::SlackIdentity,
         wire::{Metadata, SlackMessage},
     },
 };
 use std::{collections::HashSet, sync::atomic::Ordering};
 
-/// Pages of a thread that are looked through.
+/// Maximum number of pages of a thread to search.
 const PAGES: usize = 5;
 
 impl SlackMessages {
-    /// Returns the messages in the place of this reply since `since`, in milliseconds since 1970.
+    /// Returns the messages in this reply's conversation since `since`, in milliseconds since 1970.
     pub(super) async fn messages_in_place(&self, since: i64) -> Result<Vec<SlackMessage>, SlackError> {
         let oldest = format!("{}.000000", since.max(0) / 1000);
         let mut params = vec![
@@ -35,7 +35,8 @@ impl SlackMessages {
         self.state.client.history(method, &params, PAGES, |_| true).await
     }
 
-    /// Finds the message of a slot by its key, or, where a stream was to be begun, one that no record knows.
+    /// Finds the message of an intent by its key, or, if a stream may have begun, the newest unrecorded message in the
+    /// thread.
     pub(super) fn pick(
         &self,
         me: &SlackIdentity,
@@ -53,19 +54,19 @@ impl SlackMessages {
             let in_thread = self.thread.is_some() && message.thread_ts.as_ref() == self.thread.as_ref();
             in_thread && message.metadata.is_none() && message.files.is_empty() && !known.contains(ts)
         };
-        let begun = intent.dedup_key.is_none_or(|tries| tries.stream);
-        let stream = || ours.iter().rev().find(unknown).filter(|_| begun).map(|message| (message, true));
+        let is_stream = intent.dedup_key.is_none_or(|tries| tries.stream);
+        let stream = || ours.iter().rev().find(unknown).filter(|_| is_stream).map(|message| (message, true));
         let (message, stream) = keyed.map(|message| (message, false)).or_else(stream)?;
         Some(SlackMessageRef { ts: message.ts.clone()?, stream })
     }
 
-    /// Returns how many tries for a slot may have had their effect.
+    /// Returns how many attempts of an intent may have sent a message.
     pub(super) fn unknown(&self, tries: Option<SlackDedupKey>) -> u8 {
         tries.map_or(1, |tries| tries.unknown).saturating_sub(u8::from(self.undone))
     }
 
-    /// Decides about a message that was perhaps sent and cannot be looked for. It is sent once more, and not
-    /// before the words are whole: a third time there is none, so the second has to say everything.
+    /// Handles a message that may have been sent and cannot be searched for. It is sent only once more, so the second
+    /// attempt waits for the complete text.
     pub(super) fn resend_once(
         &mut self,
         intent: &SendIntent<Option<SlackDedupKey>>,
@@ -75,16 +76,16 @@ impl SlackMessages {
         match (self.unknown(intent.dedup_key), self.ends.load(Ordering::Relaxed)) {
             (0, _) => Ok(None),
             (1, true) => {
-                tracing::warn!(%why, "failed to look for message that was perhaps sent; it may be there twice");
+                tracing::warn!(%why, "failed to look for a message that may have been sent; it may appear twice");
                 Ok(None)
             }
             (1, false) => {
                 self.spend(false);
-                let what = format!("a message was perhaps sent and cannot be looked for: {why}");
+                let what = format!("a message may have been sent and cannot be looked for: {why}");
                 Err(SendError::Unreachable(what))
             }
             _ => {
-                tracing::warn!(%why, "failed to look for message that was perhaps sent twice; taking it for shown");
+                tracing::warn!(%why, "failed to look for a message that may have been sent twice; assuming that it is shown");
                 Ok(Some(SlackMessageRef { ts: String::new(), stream: false }))
             }
         }

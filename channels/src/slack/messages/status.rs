@@ -1,4 +1,4 @@
-//! The bot's current activity, as Slack shows it below a thread.
+//! The bot's current activity, shown by Slack below a thread.
 
 use crate::ReplyTarget;
 use std::{
@@ -7,25 +7,25 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Slack takes a status away after two minutes.
+/// Refresh interval of a status. Slack removes it after two minutes.
 pub(super) const STATUS: Duration = Duration::from_secs(90);
 
-/// The status below the thread, and the time since when it is shown.
+/// Status below the thread, and when it was set.
 pub(super) struct ThreadStatus {
     shown: Mutex<Option<(String, Instant)>>,
-    /// Text of the status while nothing else is known.
+    /// Default text of the status.
     thinking: &'static str,
 }
 
 impl ThreadStatus {
-    /// A reply that a restart cut may have left words behind.
+    /// Creates the status of a reply. A resumed reply may have left one before the restart.
     pub(super) fn from_target(target: &ReplyTarget) -> Self {
         let thinking = target.language.is_thinking();
         let left = target.saved.as_ref().map(|_| (thinking.to_owned(), Instant::now()));
         Self { shown: Mutex::new(left), thinking }
     }
 
-    /// Records the current status; returns false if it is shown already.
+    /// Records the current status. Returns false if it is already shown.
     pub(super) fn becomes(&self, words: &str) -> bool {
         let mut status = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let before = status.as_ref().map_or("", |(words, _)| words);
@@ -36,7 +36,7 @@ impl ThreadStatus {
         new
     }
 
-    /// Returns the status that has to be sent: for the first time, or again before Slack takes it away.
+    /// Returns the status if it has to be sent: for the first time, or again before Slack removes it.
     pub(super) fn due_status(&self) -> Option<String> {
         let mut status = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

@@ -1,9 +1,9 @@
-//! Answers in a thread as streams: begun, added to, and closed.
+//! Streams, for answers in a thread: begins, extends and closes them.
 
 use super::{PostMessageResponse, SlackMessageRef, SlackMessages};
 use crate::{
     slack::{
-        failure::{SlackCase, SlackError},
+        facts::{SlackCase, SlackError},
         page::SlackPage,
     },
     transport::CallError,
@@ -14,7 +14,7 @@ use serde_json::json;
 const APPEND: usize = 11_000;
 
 impl SlackMessages {
-    /// Begins a stream. `None` where there are none.
+    /// Begins a stream. Returns `None` if streams are not available.
     pub(super) async fn start(&mut self, page: &SlackPage) -> Result<Option<SlackMessageRef>, SlackError> {
         let mut params = json!({"channel": self.channel, "thread_ts": self.thread});
         if !page.so_far.is_empty() {
@@ -22,7 +22,7 @@ impl SlackMessages {
         }
         if !self.recipient.is_empty() {
             let team = match self.team.as_str() {
-                // Only the question who the bot is was perhaps asked.
+                // A failure here only concerns the look-up of the bot's identity; nothing was sent.
                 "" => self.state.me().await.map_err(SlackError::before)?.team.as_str(),
                 team => team,
             };
@@ -44,7 +44,7 @@ impl SlackMessages {
                 self.no_stream = true;
                 Ok(None)
             }
-            // Words that grow by changes are there at once.
+            // An ordinary message shows the text at once.
             Err(CallError::Wait(wait)) => {
                 tracing::debug!(?wait, "sending a message: streams have to wait");
                 self.no_stream = true;
@@ -54,7 +54,7 @@ impl SlackMessages {
         }
     }
 
-    /// Closes a stream, whatever its state.
+    /// Closes a stream, even if it is already closed.
     pub(super) async fn close(&mut self, ts: &str) -> Result<(), SlackError> {
         self.streams.remove(ts);
         let params = json!({"channel": self.channel, "ts": ts});
@@ -64,7 +64,7 @@ impl SlackMessages {
         }
     }
 
-    /// Makes a stream show a page by adding to it. False where that cannot be.
+    /// Makes a stream show a page by appending to it. Returns false if that is impossible.
     pub(super) async fn extend_stream(
         &mut self,
         post: &mut SlackMessageRef,
@@ -73,7 +73,7 @@ impl SlackMessages {
         let Some(before) = self.streams.remove(&post.ts) else { return Ok(false) };
         let target = if page.done { &page.whole } else { &page.so_far };
         let Some(new) = target.strip_prefix(before.as_str()) else {
-            // While it grows, the certain part may shrink: the existing text is not wrong.
+            // While the reply grows, its settled part may shrink; the existing text is still correct.
             let wait = !page.done && page.whole.starts_with(&before);
             if wait {
                 self.streams.insert(post.ts.clone(), before);
@@ -112,8 +112,8 @@ impl SlackMessages {
             }
             Err(CallError::Special(SlackCase::Content(_))) => return Ok(false),
             Err(error) => {
-                // Nothing was done: the stream continues from its previous text. Otherwise the whole is shown next
-                // time.
+                // If nothing was done, the stream continues from its previous text. Otherwise the whole message is
+                // edited next time.
                 if !error.may_be_done() {
                     self.streams.insert(post.ts.clone(), before);
                 }

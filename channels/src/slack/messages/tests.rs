@@ -33,7 +33,7 @@ fn intent(key: &str, mark: Option<SlackDedupKey>) -> SendIntent<Option<SlackDedu
 }
 
 #[test]
-fn what_was_perhaps_sent_is_known_by_its_key_or_by_nobody_knowing_it() {
+fn an_uncertain_message_is_identified_by_its_key_or_as_unrecorded() {
     let me = SlackIdentity { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() };
     let keyed = |key: &str| json!({"event_type": EVENT, "event_payload": {"key": key}});
     let here: Vec<SlackMessage> = serde_json::from_value(json!([
@@ -55,11 +55,11 @@ fn what_was_perhaps_sent_is_known_by_its_key_or_by_nobody_knowing_it() {
     assert_eq!(thread.pick(&me, &here, &begun("new"), &known(&["3.0"])), None);
     let said = |key: &str| intent(key, Some(SlackDedupKey { stream: false, unknown: 1 }));
     assert_eq!(thread.pick(&me, &here, &said("mine"), &known(&[])), post("2.0", false));
-    assert_eq!(thread.pick(&me, &here, &said("new"), &known(&[])), None, "it was to be no stream");
+    assert_eq!(thread.pick(&me, &here, &said("new"), &known(&[])), None, "the sent message was not a stream");
     assert_eq!(
         messages(None).pick(&me, &here, &begun("new"), &known(&[])),
         None,
-        "outside of threads nothing streams"
+        "there are no streams outside of threads"
     );
 }
 
@@ -82,20 +82,20 @@ impl crate::ReplyStore for Nothing {
 }
 
 #[tokio::test]
-async fn what_cannot_be_looked_for_is_sent_twice_at_most_and_whole_the_second_time() {
+async fn an_unsearchable_message_is_sent_at_most_twice_and_complete_the_second_time() {
     let mut reply = messages(Some("1.0"));
     let history = MessageHistory::new(&Nothing, Vec::new());
     let scope = CallError::Special(SlackCase::Scope("channels:history".into()));
     let first = reply.dedup_key(None, 0, &history).await.unwrap();
     assert_eq!(first, Some(SlackDedupKey { stream: true, unknown: 1 }));
     let found = reply.resend_once(&intent("k", first), &scope);
-    assert!(matches!(found, Err(SendError::Unreachable(_))), "it waits for the whole: {found:?}");
+    assert!(matches!(found, Err(SendError::Unreachable(_))), "it waits for the complete answer: {found:?}");
     reply.ends = true.into();
     assert_eq!(reply.resend_once(&intent("k", first), &scope), Ok(None));
     let second = reply.dedup_key(Some(first), 0, &history).await.unwrap();
-    assert_eq!(second, Some(SlackDedupKey { stream: true, unknown: 2 }), "the stream may be there still");
+    assert_eq!(second, Some(SlackDedupKey { stream: true, unknown: 2 }), "the stream may still exist");
     reply.undone = true;
-    assert_eq!(reply.resend_once(&intent("k", second), &scope), Ok(None), "the second came to nothing");
+    assert_eq!(reply.resend_once(&intent("k", second), &scope), Ok(None), "the second attempt failed");
     let third = reply.dedup_key(Some(second), 0, &history).await.unwrap();
     assert_eq!(third, second);
     let mut lost = reply.resend_once(&intent("k", third), &scope).unwrap().unwrap();
@@ -104,7 +104,7 @@ async fn what_cannot_be_looked_for_is_sent_twice_at_most_and_whole_the_second_ti
     assert_eq!(nothing, (Ok(EditOutcome::Shown), Ok(()), String::new()), "no call is made for it");
     reply.blind = false;
     let seen = reply.dedup_key(Some(second), 0, &history).await.unwrap();
-    assert_eq!(seen.map(|tries| tries.unknown), Some(1), "the history says that it is not there");
+    assert_eq!(seen.map(|tries| tries.unknown), Some(1), "the message is not in the history");
 }
 
 #[tokio::test]
@@ -119,19 +119,19 @@ async fn replies_of_one_thread_take_turns() {
 }
 
 #[tokio::test]
-async fn a_stream_that_goes_on_by_changes_is_paced_like_them() {
+async fn a_stream_continued_by_edits_is_paced_like_edits() {
     let mut reply = messages(Some("1.0"));
     let (stream, changes) = (SlackAccountState::interval(true), SlackAccountState::interval(false));
     assert_eq!(reply.pace(), stream);
     let mut post = SlackMessageRef { ts: "1.1".into(), stream: true };
-    // The shown text is not known, so that the whole has to be shown.
+    // The shown text is unknown, so the complete text has to be sent.
     reply.edit(&mut post, &SlackPage::new(&MessageDraft::default())).await.unwrap_err();
     assert_eq!(reply.pace(), changes);
     assert_eq!(messages(None).pace(), changes);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_is_said_once_again_before_it_fades_and_taken_back() {
+async fn a_status_is_refreshed_before_it_expires_and_finally_cleared() {
     let reply = messages(Some("1.0"));
     let status = &reply.status;
     assert_eq!((status.becomes(""), status.due_status().as_deref()), (false, Some("is thinking…")));
@@ -145,7 +145,7 @@ async fn a_status_is_said_once_again_before_it_fades_and_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_takes_long_ends_for_the_sake_of_its_buttons() {
+async fn a_long_stream_ends_to_show_its_buttons() {
     let mut reply = messages(Some("1.0"));
     let stop = || vec![crate::Choice { label: "Stop".into(), action: "/stop".into() }];
     let draft = |choices, done| MessageDraft { choices, done, ..MessageDraft::default() };
@@ -157,13 +157,10 @@ async fn a_stream_that_takes_long_ends_for_the_sake_of_its_buttons() {
     reply.next_refresh().await;
     assert_eq!((begun.elapsed(), asks(&reply)), (STOP_BUTTON_DELAY, [true, false, false]));
     reply.next_refresh().await;
-    assert_eq!(begun.elapsed(), STOP_BUTTON_DELAY * 2, "it is looked again, and not at once");
+    assert_eq!(begun.elapsed(), STOP_BUTTON_DELAY * 2, "another search follows after a delay");
     reply.streaming = false;
     let more = tokio::time::timeout(STOP_BUTTON_DELAY * 9, reply.next_refresh()).await;
-    assert!(
-        more.is_err() && messages(None).next_refresh().now_or_never().is_none(),
-        "there is nothing to look for"
-    );
+    assert!(more.is_err() && messages(None).next_refresh().now_or_never().is_none(), "no search is needed");
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 use super::*;
 use crate::{
-    AcceptError, Accepted, Address, HealthCell, HealthState, Inbound, InboundKind, KnownMessage,
-    ReplyStoreError,
+    AcceptError, Accepted, HealthCell, HealthState, Inbound, InboundKind,
     clock::now,
     slack::{account_state::SlackAccountState, client::SlackClient, wire::SlackIdentity},
 };
@@ -9,7 +8,7 @@ use proptest::prelude::*;
 use pudu_net::reqwest::header::HeaderMap;
 use std::sync::{Arc, Mutex};
 
-/// Keeps accepted events, or is full.
+/// Stores accepted events, or is full.
 #[derive(Default)]
 struct Kept1 {
     kept: Mutex<Vec<Inbound>>,
@@ -23,21 +22,7 @@ impl EventSink for Kept1 {
         Box::pin(std::future::ready(result))
     }
 
-    fn known_messages<'a>(
-        &'a self,
-        _: &'a str,
-        _: i64,
-    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-
-    fn is_in_conversation<'a>(
-        &'a self,
-        _: &'a Address,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
-        Box::pin(std::future::ready(Ok(false)))
-    }
+    crate::event_sink::knows_no_messages!();
 }
 
 fn webhook(known: bool) -> SlackWebhook {
@@ -70,7 +55,7 @@ async fn post(hook: &SlackWebhook, body: &[u8], sink: &Kept1) -> WebhookResponse
 }
 
 #[test]
-fn only_a_fresh_signature_over_the_very_body_opens() {
+fn only_a_fresh_signature_over_the_exact_body_is_valid() {
     let hook = webhook(true);
     let now = 1_700_000_000;
     let check = |at: &str, signature: &str, body: &[u8]| {
@@ -101,7 +86,7 @@ fn the_signature_is_the_documented_one() {
 }
 
 #[tokio::test]
-async fn each_kind_of_post_is_kept_before_it_is_answered() {
+async fn each_kind_of_post_is_stored_before_it_is_answered() {
     let hook = webhook(true);
     let event = br#"{"type":"event_callback","team_id":"T1","event":{"type":"message","channel":"D1","channel_type":"im","user":"U1","text":"hi","ts":"1.2"}}"#;
     let action = r#"{"type":"block_actions","user":{"id":"U1"},"container":{"message_ts":"1.2","channel_id":"D1"},"actions":[{"action_id":"pudu_0","value":"/stop","action_ts":"3"}]}"#;
@@ -124,7 +109,7 @@ async fn each_kind_of_post_is_kept_before_it_is_answered() {
 }
 
 #[tokio::test]
-async fn an_event_that_is_not_kept_is_seen_in_the_health_until_one_is() {
+async fn an_unstored_event_degrades_health_until_one_is_stored() {
     let (hook, early) = (webhook(true), webhook(false));
     let state = |hook: &SlackWebhook| hook.handler.health.get().state;
     let slash = b"command=%2Fpudu&text=hello&channel_id=D1&user_id=U1&trigger_id=7.8";
@@ -135,11 +120,11 @@ async fn an_event_that_is_not_kept_is_seen_in_the_health_until_one_is() {
     assert_eq!(post(&hook, slash, &Kept1::default()).await, WebhookResponse::Taken(None));
     assert_eq!(state(&hook), HealthState::Ready);
     assert_eq!(post(&early, slash, &Kept1::default()).await, WebhookResponse::Later);
-    assert_eq!(state(&early), HealthState::Connecting, "it is not worse than before");
+    assert_eq!(state(&early), HealthState::Connecting, "the state is not worse than before");
 }
 
 #[tokio::test]
-async fn a_new_address_is_confirmed_and_garbage_is_not_taken() {
+async fn a_new_url_is_confirmed_and_garbage_is_refused() {
     let (hook, sink) = (webhook(false), Kept1::default());
     let body = br#"{"type":"url_verification","challenge":"c4a11e"}"#;
     assert_eq!(post(&hook, body, &sink).await, WebhookResponse::Taken(Some(json!({"challenge": "c4a11e"}))));
@@ -152,14 +137,14 @@ async fn a_new_address_is_confirmed_and_garbage_is_not_taken() {
     assert_eq!(
         post(&webhook(true), strange, &sink).await,
         WebhookResponse::Taken(None),
-        "never posted for ever"
+        "otherwise Slack would redeliver it forever"
     );
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn no_body_breaks_it(body in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bodies_never_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = read(&body);
     }
 }

@@ -25,7 +25,7 @@ async fn server() -> TelegramLoopback {
 }
 
 #[tokio::test]
-async fn calls_are_asked_as_documented() {
+async fn calls_have_the_documented_parameters() {
     let server = server().await;
     let client = server.client();
     let buttons = vec![Choice { label: "Stop".into(), action: "/stop".into() }];
@@ -76,7 +76,7 @@ async fn calls_are_asked_as_documented() {
 }
 
 #[tokio::test]
-async fn a_picture_is_uploaded_with_its_name_and_place() {
+async fn a_picture_is_uploaded_with_its_name_and_topic() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x");
     std::fs::write(&path, b"PIXELS").unwrap();
@@ -97,12 +97,12 @@ async fn a_picture_is_uploaded_with_its_name_and_place() {
 }
 
 #[tokio::test]
-async fn a_file_that_did_not_leave_whole_did_not_arrive() {
+async fn an_incompletely_sent_file_did_not_arrive() {
     let folder = tempfile::tempdir().unwrap();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/tg", listener.local_addr().unwrap());
     tokio::spawn(async move {
-        // Reads a megabyte of each call at most, and closes.
+        // Reads at most a megabyte of each call, and closes the connection.
         while let Ok((line, _)) = listener.accept().await {
             let (mut line, mut got) = (tokio::io::AsyncReadExt::take(line, 1_000_000), Vec::new());
             while !got.ends_with(b"--\r\n") {
@@ -125,7 +125,7 @@ async fn a_file_that_did_not_leave_whole_did_not_arrive() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_leaves_open_whether_it_was_done() {
+async fn an_unreadable_response_leaves_the_outcome_unknown() {
     let server = TelegramLoopback::start(|method, _, _| match method {
         "sendmessage" => Do::Bytes(b"<html>bad gateway</html>".to_vec()),
         _ => Do::Result(json!({"unexpected": true})),
@@ -137,7 +137,7 @@ async fn an_answer_that_cannot_be_read_leaves_open_whether_it_was_done() {
         TelegramCall::Edit { id: 1, text: text("a") },
     ] {
         let error = client.call(7, &call).await.unwrap_err();
-        assert_eq!(error, CallError::Unknown("an answer that cannot be read (HTTP 200)".into()));
+        assert_eq!(error, CallError::Unknown("an unreadable response (HTTP 200)".into()));
     }
 }
 
@@ -169,16 +169,16 @@ async fn the_token_is_in_no_error() {
 }
 
 #[tokio::test]
-async fn the_token_is_in_no_error_of_a_cut_or_slow_exchange() {
+async fn the_token_is_in_no_error_of_a_truncated_or_slow_exchange() {
     let server = TelegramLoopback::start(|_, _, _| Do::Wait).await;
     let client = server.client();
     let slow = client.ask_by_name::<_, bool>("X", &json!({}), Duration::from_millis(20)).await.unwrap_err();
-    assert_eq!(slow, CallError::Unknown("no answer in time: operation timed out".into()));
+    assert_eq!(slow, CallError::Unknown("the call timed out: operation timed out".into()));
 }
 
-/// A server in the platform's place must not fill the memory.
+/// A fake platform server must not fill the memory.
 #[tokio::test]
-async fn an_answer_without_end_is_not_read_to_its_end() {
+async fn an_endless_response_is_not_read_to_its_end() {
     let endless = || async {
         let chunk = bytes::Bytes::from(vec![b' '; 1 << 20]);
         let chunks = futures_util::stream::repeat_with(move || Ok::<_, std::io::Error>(chunk.clone()));
@@ -189,5 +189,5 @@ async fn an_answer_without_end_is_not_read_to_its_end() {
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(endless)).await });
     let client = TelegramClient::new(TOKEN.into(), url.parse().unwrap()).unwrap();
     let answer = client.ask_by_name::<_, Value>("getMe", &json!({}), CALL_TIMEOUT).await;
-    assert_eq!(answer.err(), Some(CallError::Unknown("the answer is too large".to_owned())));
+    assert_eq!(answer.err(), Some(CallError::Unknown("the response is too large".to_owned())));
 }

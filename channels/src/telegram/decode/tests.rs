@@ -16,7 +16,7 @@ fn decode(update: &Value) -> Option<Inbound> {
     decode_with(true, update).map(|delivery| delivery.inbound)
 }
 
-/// A message of Ann's with `fields` on top.
+/// A message by Ann with `fields` added or replaced.
 fn message(chat: i64, fields: Value) -> Value {
     let kind = if chat > 0 { "private" } else { "supergroup" };
     let mut message = json!({
@@ -60,13 +60,13 @@ fn said(text: &str) -> InboundKind {
 }
 
 #[test]
-fn a_private_message_is_for_the_bot() {
+fn a_private_message_addresses_the_bot() {
     let decoded = decode(&update(message(7, json!({"text": "hello"}))));
     assert_eq!(decoded, Some(inbound(7, said("hello"))));
 }
 
 #[test]
-fn a_mention_addresses_the_bot_and_is_removed_wherever_it_stands() {
+fn a_mention_addresses_the_bot_and_is_removed_in_any_position() {
     let cases = [
         ("@pudu_bot hi", vec![entity("mention", 0, 9)], "hi", true),
         ("@Pudu_Bot, hi", vec![entity("mention", 0, 9)], "hi", true),
@@ -103,13 +103,13 @@ fn a_mention_addresses_the_bot_and_is_removed_wherever_it_stands() {
 }
 
 #[test]
-fn a_group_may_do_without_mentions() {
+fn a_group_may_require_no_mentions() {
     let delivery = decode_with(false, &update(message(GROUP, json!({"text": "hello"})))).unwrap();
     assert_eq!(delivery.inbound, Inbound { addressed: true, ..inbound(GROUP, said("hello")) });
 }
 
 #[test]
-fn an_answer_to_the_bots_own_message_is_for_the_bot() {
+fn a_reply_to_the_bots_message_addresses_the_bot() {
     let answered = |id: i64, fields: Value| {
         let mut answered = message(GROUP, json!({"message_id": 9, "from": {"id": id, "is_bot": true}}));
         answered.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -121,7 +121,7 @@ fn an_answer_to_the_bots_own_message_is_for_the_bot() {
 
     let fields = json!({"text": "and?", "reply_to_message": answered(8, json!({}))});
     let decoded = decode(&update(message(GROUP, fields))).unwrap();
-    assert_eq!((decoded.addressed, decoded.reply_to), (false, None), "nothing is looked up for it");
+    assert_eq!((decoded.addressed, decoded.reply_to), (false, None), "no lookup is needed");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_topic_is_part_of_the_address_and_its_first_message_is_not_answered() {
 }
 
 #[test]
-fn an_edit_carries_the_new_words() {
+fn an_edit_contains_the_new_text() {
     let edited = json!({
         "update_id": 123,
         "edited_message": message(7, json!({"text": "better", "edit_date": 1_700_000_060})),
@@ -151,14 +151,14 @@ fn an_edit_carries_the_new_words() {
     let bare = message(7, json!({"photo": [{"file_id": "F"}], "edit_date": 1_700_000_060}));
     let bare = json!({"update_id": 123, "edited_message": bare});
     let wanted = Inbound { at: 1_700_000_060_000, ..inbound(7, InboundKind::Edit { text: String::new() }) };
-    assert_eq!(decode(&bare), Some(wanted), "the caption is gone");
+    assert_eq!(decode(&bare), Some(wanted), "the caption is removed");
     let moved = json!({"update_id": 123, "edited_message": message(7, json!({"location": {"latitude": 1, "longitude": 2}}))});
     assert_eq!(decode(&moved), None);
 }
 
 /// The `User` of the Bot API's own guide to webhooks, and the tags of Telegram's apps.
 #[test]
-fn a_person_comes_with_the_language_of_their_app() {
+fn a_sender_has_the_language_of_their_app() {
     let from = |language: Value| {
         let user = json!({"id": 1111111, "is_bot": false, "first_name": "Test Firstname",
             "last_name": "Test Lastname", "username": "Testusername", "language_code": language});
@@ -176,7 +176,7 @@ fn a_person_comes_with_the_language_of_their_app() {
 }
 
 #[test]
-fn a_press_comes_from_who_pressed_and_not_from_who_wrote() {
+fn the_sender_of_a_press_is_the_user_who_pressed() {
     let press = |message: Value, data: Value| {
         let query =
             json!({"id": "q1", "from": {"id": 9, "first_name": "Bo"}, "message": message, "data": data});
@@ -198,7 +198,7 @@ fn a_press_comes_from_who_pressed_and_not_from_who_wrote() {
 }
 
 #[test]
-fn files_are_named_and_their_words_kept() {
+fn files_are_named_and_their_captions_kept() {
     let file = |fields: Value| {
         let mut file = json!({"file_id": "F", "file_unique_id": "U/1", "file_size": 3});
         file.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -242,7 +242,7 @@ fn a_long_name_keeps_its_extension() {
 }
 
 #[test]
-fn what_is_no_file_is_told_in_words() {
+fn other_content_is_described_as_text() {
     let cases = [
         (json!({"location": {"latitude": 52.5, "longitude": 13.4}}), "[Location: 52.5, 13.4]"),
         (
@@ -262,7 +262,7 @@ fn what_is_no_file_is_told_in_words() {
 }
 
 #[test]
-fn who_hides_behind_a_chat_is_that_chat() {
+fn a_message_on_behalf_of_a_chat_is_from_that_chat() {
     let fields = json!({
         "text": "hi", "from": {"id": 1_087_968_824, "is_bot": true, "first_name": "Group"},
         "sender_chat": {"id": GROUP, "type": "supergroup", "title": "Herd"},
@@ -295,7 +295,7 @@ fn a_post_of_the_linked_channel_never_addresses_the_bot() {
 }
 
 #[test]
-fn what_does_not_concern_the_bot_is_passed_over() {
+fn updates_that_do_not_concern_the_bot_are_ignored() {
     let cases = [
         update(message(GROUP, json!({"text": "hi", "from": {"id": 42, "is_bot": true}}))),
         update(message(7, json!({"text": "hi", "from": {"id": 8, "is_bot": true}}))),

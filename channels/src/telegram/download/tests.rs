@@ -5,8 +5,8 @@ use crate::{
 };
 use serde_json::json;
 
-/// Fetches a file that the message declares to be as large as `declared`, Telegram as `found`, and that is `real`.
-/// Returns the result and the content of the disk.
+/// Fetches a file whose size is `declared` in the message, `found` according to Telegram, and actually `real`.
+/// Returns the result and the stored content.
 async fn fetched(
     declared: Option<u64>,
     found: Option<u64>,
@@ -43,9 +43,9 @@ async fn a_larger_file_is_refused_at_every_stage_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn telegrams_own_limit_is_told_as_one() {
+async fn telegrams_own_limit_is_reported_as_too_large() {
     let server = TelegramLoopback::start(|_, _, _| Do::Error(400, "Bad Request: file is too big")).await;
     let attachment = Attachment { handle: "F".into(), name: "a".into(), size: None };
     let result = Channel::download(&server.telegram(), &attachment, Path::new("/nowhere/a"), u64::MAX).await;
-    assert_eq!(result, Err(SendError::TooLarge { limit: MAX_DOWNLOAD_BYTES }));
+    assert_eq!(result, Err(SendError::TooLarge { limit: CAPABILITIES.max_download_bytes }));
 }

@@ -1,11 +1,11 @@
 use super::*;
 use crate::{
-    Accepted, Address, BoxFuture, Channel, Health, Inbound, InboundKind, KnownMessage, ReplyStoreError,
+    Accepted, BoxFuture, Channel, Health, Inbound, InboundKind,
     telegram::loopback::{Do, TelegramLoopback},
 };
 use std::sync::Mutex;
 
-/// Keeps events, except texts that begin with "no" for as long as it is full.
+/// Stores events, except for texts that begin with "no" while it is full.
 #[derive(Default)]
 struct Keeper {
     kept: Mutex<Vec<(String, String)>>,
@@ -19,7 +19,9 @@ impl EventSink for Keeper {
                 InboundKind::Message { text, .. }
                 | InboundKind::Edit { text }
                 | InboundKind::Press { action: text } => text,
-                InboundKind::Recall => String::new(),
+                InboundKind::Recall | InboundKind::Submit { .. } | InboundKind::Scheduled { .. } => {
+                    String::new()
+                }
             };
             let mut full = self.full.lock().unwrap();
             if text.starts_with("no") && *full > 0 {
@@ -31,21 +33,7 @@ impl EventSink for Keeper {
         })
     }
 
-    fn known_messages<'a>(
-        &'a self,
-        _: &'a str,
-        _: i64,
-    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn is_in_conversation<'a>(
-        &'a self,
-        _: &'a Address,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
-        Box::pin(std::future::ready(Ok(false)))
-    }
+    crate::event_sink::knows_no_messages!();
 }
 
 impl Keeper {
@@ -96,7 +84,7 @@ fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn updates_are_kept_in_order_and_one_that_cannot_be_read_blocks_nothing() {
+async fn updates_are_stored_in_order_and_an_unreadable_one_blocks_nothing() {
     let server = TelegramLoopback::start(|method, asked, _| match (method, &asked["offset"]) {
         ("getupdates", offset) if offset == 0 => Do::Result(json!([
             message(10, "one"),
@@ -127,7 +115,7 @@ async fn updates_are_kept_in_order_and_one_that_cannot_be_read_blocks_nothing() 
 }
 
 #[tokio::test]
-async fn a_refused_update_stays_with_telegram_until_it_is_taken() {
+async fn a_refused_update_is_requested_again_until_it_is_accepted() {
     let server = TelegramLoopback::start(|method, asked, _| match (method, asked["offset"].as_i64()) {
         ("getupdates", Some(0)) => {
             Do::Result(json!([message(10, "yes"), message(11, "no"), message(12, "yes too")]))
@@ -159,7 +147,7 @@ async fn a_refused_update_stays_with_telegram_until_it_is_taken() {
 }
 
 #[tokio::test]
-async fn what_was_kept_is_confirmed_at_the_end() {
+async fn stored_updates_are_confirmed_at_the_end() {
     let server = TelegramLoopback::start(|method, asked, _| {
         match (method, asked["timeout"].as_i64(), asked["offset"].as_i64()) {
             ("getupdates", Some(0), _) => Do::Result(json!([])),
@@ -181,7 +169,7 @@ async fn what_was_kept_is_confirmed_at_the_end() {
 }
 
 #[tokio::test]
-async fn a_pressed_button_is_answered_after_it_was_kept() {
+async fn a_pressed_button_is_answered_after_it_is_stored() {
     let server = TelegramLoopback::start(|method, asked, _| match (method, asked["offset"].as_i64()) {
         ("getupdates", Some(0)) => Do::Result(json!([{"update_id": 10, "callback_query": {
             "id": "q", "from": {"id": 7, "first_name": "Ann"}, "data": "/stop",
@@ -198,7 +186,7 @@ async fn a_pressed_button_is_answered_after_it_was_kept() {
 }
 
 #[tokio::test]
-async fn another_poller_is_reported_as_what_it_is() {
+async fn another_poller_is_reported() {
     let server = TelegramLoopback::start(|method, _, before| match (method, before) {
         ("getupdates", 0) => Do::Error(409, "Conflict: terminated by other getUpdates request"),
         ("getupdates", 1) => Do::Result(json!([])),
@@ -221,11 +209,11 @@ async fn another_poller_is_reported_as_what_it_is() {
     let error = "another program polls with this token, or a webhook is set";
     assert_eq!((degraded.state, degraded.last_error.as_deref()), (HealthState::Degraded, Some(error)));
     let timeouts: Vec<_> = server.asked("getupdates").iter().map(|asked| asked["timeout"].clone()).collect();
-    assert_eq!(timeouts, [5, 0, 5], "after an error a short poll tells at once whether it works again");
+    assert_eq!(timeouts, [5, 0, 5], "after an error a short poll checks the connection");
 }
 
 #[tokio::test]
-async fn a_refused_token_ends_it() {
+async fn a_refused_token_ends_listening() {
     let early = TelegramLoopback::start(|_, _, _| Do::Error(401, "Unauthorized")).await;
     let late = TelegramLoopback::start(|method, _, _| match method {
         "getupdates" => Do::Error(401, "Unauthorized"),
@@ -241,7 +229,7 @@ async fn a_refused_token_ends_it() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_telegram_does_not_take_ends_it() {
+async fn a_webhook_that_telegram_rejects_ends_listening() {
     let server = TelegramLoopback::start(|method, _, _| match method {
         "setwebhook" => Do::Error(400, "Bad Request: bad webhook: An HTTPS URL must be provided"),
         _ => common(method),
@@ -273,7 +261,7 @@ async fn a_stop_does_not_wait_for_telegram() {
 }
 
 #[tokio::test]
-async fn in_webhook_mode_telegram_is_told_where_to_post() {
+async fn in_webhook_mode_the_url_is_registered_with_telegram() {
     let server = TelegramLoopback::start(|method, _, _| common(method)).await;
     let url: url::Url = "https://pudu.example/api/webhooks/telegram/telegram".parse().unwrap();
     let mode = TelegramUpdateMode::Webhook { url: url.clone(), secret_token: "s3cret".into() };

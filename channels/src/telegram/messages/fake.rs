@@ -1,4 +1,4 @@
-//! A Telegram in memory: chats with messages, Telegram's answers to edits, and a plug to pull at any step.
+//! A fake Telegram in memory: chats with messages, Telegram's responses to edits, and a crash at any step.
 
 use crate::{
     BoxFuture, Choice, KnownMessage, ReplyHandle, ReplyStore, ReplyStoreError, ReplyTarget,
@@ -7,7 +7,7 @@ use crate::{
         api::{SentMessage, TelegramApi, TelegramCall, TelegramText, Thread},
         chat_client::{TelegramAccountState, TelegramChatClient},
         chats::Chats,
-        failure::{TelegramCase, TelegramError},
+        facts::{TelegramCase, TelegramError},
         messages::TelegramMessages,
     },
     transport::CallError,
@@ -19,14 +19,14 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// On which side of a step the plug is pulled.
+/// Side of a step on which the process crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Before,
     After,
 }
 
-/// A message as people see it.
+/// A message as users see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VisibleMessage {
     pub(super) body: String,
@@ -36,9 +36,9 @@ pub(super) struct VisibleMessage {
 
 /// Fault of the next call of a kind.
 pub(super) enum PlannedFault {
-    /// It is refused.
+    /// The call is refused.
     Fails(TelegramError),
-    /// It is done, but the answer is lost.
+    /// The call succeeds, but its response is lost.
     Lost,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct World {
     /// Calls and saves so far.
     pub(super) steps: usize,
     pub(super) plug: Option<(usize, Side)>,
-    /// How many messages other people write before each of the bot's.
+    /// Number of messages that other users write before each of the bot's.
     pub(super) noise: i64,
 }
 
@@ -74,7 +74,7 @@ impl FakeTelegram {
         look(&mut self.world.lock().unwrap())
     }
 
-    /// A person writes; returns the number.
+    /// Adds a user's message and returns its number.
     pub(super) fn say(&self, chat: i64) -> i64 {
         self.with(|world| world.say(chat, true))
     }
@@ -84,7 +84,7 @@ impl FakeTelegram {
         self.open_in(&Arc::default(), target)
     }
 
-    /// Opens a reply in a process that others share.
+    /// Opens a reply in a process shared with other replies.
     pub(super) fn open_in(
         &self,
         chats: &Arc<Chats>,
@@ -103,7 +103,7 @@ impl FakeTelegram {
         PlatformReply::open(TelegramMessages::new(chat_client, &target), &target, Box::new(self.clone()))
     }
 
-    /// Runs until the end or until the plug is pulled; returns whether the end was reached.
+    /// Runs until the end or the crash. Returns whether the end was reached.
     pub(super) async fn run(&self, process: impl Future<Output = ()>) -> bool {
         tokio::select! {
             () = process => true,
@@ -137,7 +137,7 @@ impl FakeTelegram {
                 _ => (Some(effect(world)), false),
             }
         });
-        // An answer takes a while, in which others go on.
+        // Other tasks run while the response is pending.
         for _ in 0..3 {
             tokio::task::yield_now().await;
         }
@@ -177,7 +177,7 @@ impl World {
         self.faults.remove(hit).map(|(_, fault)| fault)
     }
 
-    /// Answers a call without any effect.
+    /// Responds to a call without any effect.
     fn meets(&mut self, call: &TelegramCall) -> Result<SentMessage, TelegramError> {
         match self.fault(call) {
             Some(PlannedFault::Fails(error)) => Err(error),
@@ -191,7 +191,7 @@ impl World {
             Some(PlannedFault::Fails(error)) => Err(error),
             Some(PlannedFault::Lost) => {
                 let _ = self.effect(chat, call);
-                Err(CallError::Unknown("no answer in time".into()))
+                Err(CallError::Unknown("the call timed out".into()))
             }
             None => self.effect(chat, call),
         }
@@ -217,7 +217,7 @@ impl World {
 
     fn post(&mut self, chat: i64, thread: Thread, text: TelegramText) -> SentMessage {
         for n in 0..self.noise {
-            // Some people write in this chat and some elsewhere; not every message has reached us.
+            // Some users write in this chat and some elsewhere; not every message has been received.
             self.say(if n % 2 == 0 { 900 } else { chat }, n % 3 != 0);
         }
         self.next += 1;

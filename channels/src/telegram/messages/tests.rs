@@ -42,7 +42,7 @@ fn words(count: usize) -> String {
     (0..count).map(|n| format!("word{n} ")).collect()
 }
 
-/// The messages that a text makes.
+/// Returns the messages of a text.
 fn parts(text: &str) -> Vec<String> {
     split(&parse(text), TelegramMessages::CAPABILITIES.text).iter().map(html).collect()
 }
@@ -69,7 +69,7 @@ async fn show(reply: &mut PlatformReply<TelegramMessages>, views: &[ReplyView], 
 }
 
 /// The calls, in order.
-fn told(fake: &FakeTelegram) -> Vec<String> {
+fn calls_of(fake: &FakeTelegram) -> Vec<String> {
     fake.with(|world| world.log.iter().filter(|line| !line.starts_with("save")).cloned().collect())
 }
 
@@ -81,16 +81,16 @@ async fn a_reply_is_one_message_that_grows() {
     let views = [growing(""), growing("one"), growing("one"), growing("one **two**")];
     show(&mut reply, &views, &done("one **two** three")).await;
     assert_eq!(
-        told(&fake),
+        calls_of(&fake),
         ["send ⏳", "edit 2 one", "edit 2 one <b>two</b>", "edit 2 one <b>two</b> three"]
     );
     assert_eq!(fake.with(|world| world.saved.clone().unwrap().messages), ["2"]);
     reply.finish(&done("one **two** three")).await.unwrap();
-    assert_eq!(told(&fake).len(), 4);
+    assert_eq!(calls_of(&fake).len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_is_intended_sent_and_recorded_before_any_word_is_shown() {
+async fn a_message_is_intended_sent_and_recorded_before_it_shows_text() {
     let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     fake.open(&place(ANN, asked)).update(&growing("one")).await.unwrap();
@@ -100,18 +100,18 @@ async fn a_message_is_intended_sent_and_recorded_before_any_word_is_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_there_at_once_is_sent_as_it_is() {
+async fn an_immediate_answer_is_sent_directly() {
     let fake = FakeTelegram::default();
     let asked = fake.say(HERD);
     let last = FinalView { choices: vec![Choice { label: "Go".into(), action: "/go".into() }], ..done("hi") };
     show(&mut fake.open(&place(HERD, asked)), &[], &last).await;
-    assert_eq!(told(&fake), ["send hi"]);
+    assert_eq!(calls_of(&fake), ["send hi"]);
     let seen = fake.seen(HERD);
     assert_eq!((seen[0].buttons.clone(), seen[0].thread.reply_to), (last.choices, Some(asked)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_reply_goes_on_in_new_messages_and_takes_back_what_is_too_many() {
+async fn a_long_reply_continues_in_new_messages_and_deletes_excess_ones() {
     let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
@@ -123,8 +123,8 @@ async fn a_long_reply_goes_on_in_new_messages_and_takes_back_what_is_too_many() 
     assert_eq!(fake.bodies(ANN), ["short after all"]);
 }
 
-/// Pulls the plug at every step of a reply, on either side, and again at every step after a restart, and checks that
-/// people end up with the same messages each time.
+/// Crashes before or after every step of a reply, and again at every step after a restart, and checks that users
+/// always get the same messages.
 async fn survives_every_crash(chat: i64, noise: i64, views: &[ReplyView], last: &FinalView) {
     let expected = {
         let fake = FakeTelegram::default();
@@ -135,7 +135,7 @@ async fn survives_every_crash(chat: i64, noise: i64, views: &[ReplyView], last: 
     let sides = [Side::Before, Side::After];
     let plugs = (1..=expected.1).flat_map(|step| sides.map(|side| (step, side)));
     for first in plugs {
-        // More steps than any restart takes; the last runs are never cut again.
+        // More steps than any restart takes, so the last runs do not crash again.
         for second in (0..60).step_by(3).flat_map(|step| sides.map(|side| (step, side))) {
             let fake = FakeTelegram::default();
             fake.with(|world| world.noise = noise);
@@ -153,7 +153,7 @@ async fn survives_every_crash(chat: i64, noise: i64, views: &[ReplyView], last: 
                 fake.bodies(chat),
                 expected.0,
                 "crashed at {first:?} and {second:?}: {:?}",
-                told(&fake)
+                calls_of(&fake)
             );
             let seen = fake.seen(chat);
             let answers = seen.first().and_then(|seen| seen.thread.reply_to);
@@ -183,10 +183,10 @@ async fn a_long_answer_survives_every_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_replies_that_crashed_together_do_not_take_each_others_message() {
+async fn two_replies_interrupted_together_do_not_take_each_others_message() {
     let fake = FakeTelegram::default();
     let places = [fake.say(HERD), fake.say(HERD)].map(|asked| place(HERD, asked));
-    // The first sends the sign and crashes, then the second does, and is taken up first.
+    // Both processes send the placeholder and crash, in this order. The second reply is resumed first.
     let mut handles = Vec::new();
     for place in &places {
         fake.with(|world| (world.saved, world.steps, world.plug) = (None, 0, Some((2, Side::After))));
@@ -204,20 +204,20 @@ async fn two_replies_that_crashed_together_do_not_take_each_others_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_without_an_answer_makes_no_second_message() {
+async fn a_call_without_a_response_creates_no_second_message() {
     let fake = FakeTelegram::default();
     let chats: Arc<Chats> = Arc::default();
     let asked = fake.say(ANN);
     fake.with(|world| world.faults.push_back((is_send, PlannedFault::Lost)));
     let mut reply = fake.open_in(&chats, &place(ANN, asked));
     let error = reply.update(&growing("one")).await;
-    assert_eq!(error, Err(SendError::Unreachable("no answer in time".into())));
+    assert_eq!(error, Err(SendError::Unreachable("the call timed out".into())));
     show(&mut reply, &[growing("one two")], &done("one two three")).await;
     assert_eq!(fake.bodies(ANN), ["one two three"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_somebody_deleted_is_sent_anew() {
+async fn a_deleted_message_is_sent_again() {
     let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
@@ -230,13 +230,13 @@ async fn a_message_that_somebody_deleted_is_sent_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_looks_for_its_message_does_not_take_one_that_another_has_just_sent() {
+async fn a_searching_reply_does_not_take_a_message_of_another_reply() {
     for delay in 0..12 {
         let fake = FakeTelegram::default();
         let asked = fake.say(ANN);
         let chats: Arc<Chats> = Arc::default();
         let mut first = fake.open_in(&chats, &place(ANN, asked));
-        fails(&fake, is_send, CallError::Unknown("no answer in time".into()));
+        fails(&fake, is_send, CallError::Unknown("the call timed out".into()));
         first.update(&growing("one")).await.unwrap_err();
         fake.with(|world| world.saved = None);
         let mut second = fake.open_in(&chats, &place(ANN, asked));
@@ -255,16 +255,16 @@ async fn a_reply_that_looks_for_its_message_does_not_take_one_that_another_has_j
 }
 
 #[tokio::test(start_paused = true)]
-async fn markup_that_telegram_does_not_understand_is_shown_plain() {
+async fn rejected_markup_is_shown_as_plain_text() {
     let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     fails(&fake, is_send, CallError::Special(TelegramCase::Markup("can't parse entities".into())));
     fake.open(&place(ANN, asked)).finish(&done("**a** < b")).await.unwrap();
-    assert_eq!(told(&fake), ["send <b>a</b> &lt; b", "send a < b"]);
+    assert_eq!(calls_of(&fake), ["send <b>a</b> &lt; b", "send a < b"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chat_that_has_to_wait_gets_nothing_before_then_not_even_a_final() {
+async fn a_waiting_chat_gets_no_message_not_even_a_final_one() {
     let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
@@ -272,9 +272,9 @@ async fn a_chat_that_has_to_wait_gets_nothing_before_then_not_even_a_final() {
     fails(&fake, is_edit, CallError::Wait(Duration::from_secs(30)));
     let later = Err(SendError::Later { after: Duration::from_secs(30) });
     assert_eq!(reply.update(&growing("one two")).await, later);
-    let calls = told(&fake).len();
+    let calls = calls_of(&fake).len();
     assert_eq!(reply.finish(&done("one two three")).await, later);
-    assert_eq!(told(&fake).len(), calls);
+    assert_eq!(calls_of(&fake).len(), calls);
     let start = tokio::time::Instant::now();
     reply.ready().await;
     assert_eq!(start.elapsed(), Duration::from_secs(30));
@@ -302,8 +302,8 @@ async fn a_reply_in_chinese_has_its_notes_in_chinese() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_say_what_can_be_done() {
-    let told_so = ["send x", "send ⚠️ Telegram does not take my answer.", "edit 2 x"].as_slice();
+async fn errors_describe_the_remedy() {
+    let told_so = ["send x", "send ⚠️ Telegram does not accept my answer.", "edit 2 x"].as_slice();
     let cases = [
         (CallError::Refused("bad words".into()), SendError::Refused("bad words".into()), told_so),
         (
@@ -318,9 +318,9 @@ async fn errors_say_what_can_be_done() {
         fails(&fake, is_send, error);
         let mut reply = fake.open(&place(ANN, asked));
         assert_eq!(reply.finish(&done("x")).await, Err(expected));
-        // A message that is known not to be sent is not looked for.
+        // No search is made for a message that was certainly not sent.
         reply.finish(&done("x")).await.unwrap();
-        assert_eq!(told(&fake), calls);
+        assert_eq!(calls_of(&fake), calls);
     }
 }
 
@@ -379,7 +379,7 @@ fn is_upload(call: &TelegramCall) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn files_follow_the_text_and_what_cannot_be_sent_is_told() {
+async fn files_follow_the_text_and_unsent_ones_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let files = vec![
         file(folder.path(), "a.png", 10),
@@ -402,15 +402,15 @@ async fn files_follow_the_text_and_what_cannot_be_sent_is_told() {
     assert_eq!(
         fake.bodies(ANN),
         [
-            "see\n\n📎 huge.zip (it is larger than the 50 MB that Telegram takes)\n\n📎 gone.txt (it is not there any more)\n\n📎 bad.txt (it could not be sent)",
+            "see\n\n📎 huge.zip (it is larger than the 50 MB that Telegram accepts)\n\n📎 gone.txt (it no longer exists)\n\n📎 bad.txt (it could not be sent)",
             "photo:a.png",
             "file:big.png",
             "file:odd.jpg",
         ]
     );
-    let calls = told(&fake).len();
+    let calls = calls_of(&fake).len();
     fake.open(&place(ANN, asked)).finish(&FinalView { files, ..done("see") }).await.unwrap();
-    assert_eq!(told(&fake).len(), calls + 1, "one edit to be sure of the text, and no file again");
+    assert_eq!(calls_of(&fake).len(), calls + 1, "one edit to ensure the text, and no second file");
 }
 
 fn told_name(call: &TelegramCall) -> &str {
@@ -418,7 +418,7 @@ fn told_name(call: &TelegramCall) -> &str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_is_there_at_most_twice_after_crashes_and_the_text_once() {
+async fn after_crashes_a_file_appears_at_most_twice_and_the_text_once() {
     let folder = tempfile::tempdir().unwrap();
     let last = FinalView { files: vec![file(folder.path(), "a.txt", 10)], ..done("see") };
     for step in 1..=8 {
@@ -441,7 +441,7 @@ async fn a_file_is_there_at_most_twice_after_crashes_and_the_text_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_without_any_answer_is_left_after_two_tries() {
+async fn a_file_without_a_response_is_skipped_after_two_attempts() {
     let folder = tempfile::tempdir().unwrap();
     let last = FinalView { files: vec![file(folder.path(), "a.txt", 10)], ..done("see") };
     let fake = FakeTelegram::default();
@@ -453,11 +453,11 @@ async fn a_file_without_any_answer_is_left_after_two_tries() {
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
     reply.finish(&last).await.unwrap();
-    assert_eq!(fake.bodies(ANN), ["see\n\n📎 a.txt (it is not certain that it arrived)"]);
+    assert_eq!(fake.bodies(ANN), ["see\n\n📎 a.txt (it may not have arrived)"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_try_of_a_file_waits_until_telegram_answers() {
+async fn the_last_attempt_at_a_file_waits_until_telegram_answers() {
     let folder = tempfile::tempdir().unwrap();
     let last = FinalView { files: vec![file(folder.path(), "a.txt", 10)], ..done("see") };
     let fake = FakeTelegram::default();
@@ -489,7 +489,7 @@ async fn files_alone_leave_no_empty_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_of_the_version_before_goes_on() {
+async fn a_reply_of_the_previous_version_continues() {
     let fake = FakeTelegram::default();
     let asked = fake.say(HERD);
     let old = json!({
@@ -502,8 +502,8 @@ async fn a_reply_of_the_version_before_goes_on() {
     reply.finish(&done("the answer")).await.unwrap();
     assert_eq!(fake.bodies(HERD), ["the answer"]);
     let saved = fake.with(|world| world.saved.clone().unwrap());
-    assert_eq!(saved.state["files"], json!([{"sent": {"id": 9}}]), "what was sent stays sent");
-    assert_eq!(told(&fake).iter().filter(|line| line.starts_with("delete")).count(), 0);
+    assert_eq!(saved.state["files"], json!([{"sent": {"id": 9}}]), "sent messages stay");
+    assert_eq!(calls_of(&fake).iter().filter(|line| line.starts_with("delete")).count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -513,7 +513,7 @@ async fn an_unknown_outcome_stays_unknown_over_a_refusal_that_follows() {
     let mut reply = fake.open(&place(ANN, asked));
     fake.with(|world| world.faults.push_back((is_send, PlannedFault::Lost)));
     assert!(reply.finish(&done("hi")).await.is_err());
-    // The search finds nothing yet, and the next try is refused outright.
+    // The search finds no message yet, and the next attempt is refused.
     let hidden = fake.with(|world| std::mem::take(&mut world.own));
     fails(&fake, is_send, CallError::Unconnected("refused".into()));
     assert!(reply.finish(&done("hi")).await.is_err());

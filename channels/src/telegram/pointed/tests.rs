@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const GROUP: i64 = -1001;
 
-/// Decodes a message of Ann's with these fields; `None` for one that is dropped.
+/// Decodes a message by Ann with these fields; `None` if it is dropped.
 fn decode(chat: i64, fields: Value) -> Option<Inbound> {
     let me = TelegramIdentity { id: 42, username: "pudu_bot".into() };
     let kind = if chat > 0 { "private" } else { "supergroup" };
@@ -22,7 +22,7 @@ fn decode(chat: i64, fields: Value) -> Option<Inbound> {
     decoder.decode(&update, 5_000).map(|delivery| delivery.inbound)
 }
 
-/// Checks the words of the sender and the content that a message points at.
+/// Checks the sender's text and the content that a message points at.
 fn check(chat: i64, fields: Value, words: &str, expected: &[PointedAt]) {
     let inbound = decode(chat, fields.clone()).unwrap_or_else(|| panic!("{fields} is dropped"));
     let InboundKind::Message { text, attachments, .. } = inbound.kind else { panic!("{fields}") };
@@ -62,7 +62,7 @@ fn bot() -> Value {
 }
 
 #[test]
-fn the_answered_message_comes_along_whole() {
+fn the_replied_to_message_is_included_in_full() {
     let document =
         json!({"file_id": "docA", "file_unique_id": "uA", "file_name": "plan.txt", "file_size": 11});
     let with_file = answered(bob(), json!({"document": document, "caption": "the plan"}));
@@ -96,7 +96,7 @@ fn the_answered_message_comes_along_whole() {
 }
 
 #[test]
-fn the_marked_part_is_told_apart_from_the_whole() {
+fn the_quoted_part_is_distinguished_from_the_whole() {
     let flight = "Your flight LH123 leaves at 18:00 from gate B7.";
     let quote = json!({"text": "leaves at 18:00", "position": 19, "is_manual": true});
     let fields = json!({"text": "still?", "reply_to_message": answered(bot(), json!({"text": flight})), "quote": quote});
@@ -120,7 +120,7 @@ fn the_marked_part_is_told_apart_from_the_whole() {
 }
 
 #[test]
-fn a_forward_is_no_word_and_no_command_of_its_sender() {
+fn a_forward_is_neither_text_nor_command_of_its_sender() {
     let hidden = json!({"type": "hidden_user", "sender_user_name": "Bob", "date": 1});
     let user = |id: i64| json!({"type": "user", "sender_user": {"id": id, "first_name": "Bob"}, "date": 1});
     let channel =
@@ -133,7 +133,7 @@ fn a_forward_is_no_word_and_no_command_of_its_sender() {
         let forward = piece(PointedKind::Forward, "Bob", "see").with_files([file("F", "error.log")]);
         check(7, fields, "", &[forward]);
         let unknown = PointedAt {
-            problem: Some("Telegram shows its content to no bot".into()),
+            problem: Some("Telegram does not show its content to bots".into()),
             ..piece(PointedKind::Forward, "Bob", "")
         };
         check(7, json!({"something_new": {}, "forward_origin": origin}), "", &[unknown]);
@@ -142,15 +142,16 @@ fn a_forward_is_no_word_and_no_command_of_its_sender() {
 }
 
 #[test]
-fn strange_parts_cost_only_themselves() {
+fn invalid_parts_affect_nothing_else() {
     let fields = json!({
         "text": "hi", "entities": [{"type": "bold"}, {"type": "new_kind", "offset": 0, "length": 1}, 7],
         "reply_to_message": {"message_id": "odd"}, "external_reply": [], "quote": {"text": 5},
         "photo": [{"width": 3}], "document": "none", "poll": 5, "forward_origin": null,
     });
     check(7, fields, "hi", &[]);
-    let mut odd = answered(bob(), json!({"text": "fine", "document": {"file_name": 1}, "entities": {}}));
-    odd["sender_chat"] = json!("odd");
+    let mut malformed =
+        answered(bob(), json!({"text": "fine", "document": {"file_name": 1}, "entities": {}}));
+    malformed["sender_chat"] = json!("odd");
     let reply = piece(PointedKind::Reply, "Bob Lee", "fine");
-    check(7, json!({"text": "hi", "reply_to_message": odd}), "hi", &[reply]);
+    check(7, json!({"text": "hi", "reply_to_message": malformed}), "hi", &[reply]);
 }

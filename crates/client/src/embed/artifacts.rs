@@ -1,38 +1,36 @@
-//! Artifacts, as the gateway gives them: files of a thread, and files inside skill archives.
+//! Artifacts, as served by the gateway: files of a thread, and files inside skill archives.
 
-use crate::{
-    Client,
-    base::{SandboxError, ThreadId, foreign},
-    documents::{Document, Error, member},
-    wire::artifact::{self, ArtifactError},
-};
+use crate::Client;
+use pudu_base::{SandboxError, ThreadId, foreign};
+use pudu_documents::{Document, Error, member};
+use pudu_langgraph::artifact::{self, ArtifactError};
 use std::{fmt::Write, fs::File, io::Read};
 
-/// Maximum size of an artifact that is read into memory, and of an archive that is looked into, in bytes.
+/// Maximum size of an artifact that is read into memory, and of an archive that is opened, in bytes.
 const MAX_ARTIFACT_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum size of a file that is taken from an archive, in bytes.
 const MAX_MEMBER_BYTES: u64 = 16 * 1024 * 1024;
 /// Maximum length of a warning about a document, in characters.
 const WARNING_CHARS: usize = 300;
 
-/// An artifact that is there.
+/// An existing artifact.
 #[derive(Debug)]
 pub enum Artifact {
     /// A file, with its size in bytes.
     File(File, u64),
-    /// A file of an archive.
+    /// A file in an archive.
     Member(Vec<u8>),
 }
 
 impl Client {
-    /// Opens a file of a thread by its path, as `mnt/user-data/outputs/report.md`. Nothing that a command does meanwhile
-    /// makes it another one.
+    /// Opens a file of a thread by its path, such as `mnt/user-data/outputs/report.md`. A concurrent command cannot
+    /// redirect the path to another file.
     ///
     /// # Errors
-    /// When the path is none of those that are shown, or cannot be opened.
+    /// If the path does not name an artifact, or cannot be opened.
     pub async fn open_artifact(&self, thread: &ThreadId, path: &str) -> Result<Artifact, ArtifactError> {
         let path = artifact::path(path)?;
-        let files = self.files(thread).await?;
+        let files = self.agent().files(thread).await?;
         let Some((archive, inner)) = artifact::archived(&path) else {
             let (file, size) = files.open(&path).await?;
             return Ok(Artifact::File(file, size));
@@ -47,16 +45,17 @@ impl Client {
         read.map(Artifact::Member).map_err(|error| ArtifactError::Archived(error.to_string()))
     }
 
-    /// Returns the text of a document as Markdown, behind a quoted line for each part that is missing or may be wrong.
+    /// Returns the text of a document as Markdown, preceded by a quoted line for each part that is missing or may be
+    /// wrong.
     ///
     /// # Errors
-    /// When the file is no document, its text cannot be read, or its path is none of those that are shown.
+    /// If the file is not a document, its text cannot be read, or the path does not name an artifact.
     pub async fn artifact_text(&self, thread: &ThreadId, path: &str) -> Result<String, ArtifactError> {
         let Artifact::File(file, _) = self.open_artifact(thread, path).await? else {
             return Err(ArtifactError::NoDocument);
         };
         let name = path.rsplit('/').next().unwrap_or_default();
-        match self.setup().documents.convert(file, name).await {
+        match self.agent().setup().documents.convert(file, name).await {
             Ok(document) => Ok(noted(&document)),
             Err(Error::Unknown) => Err(ArtifactError::NoDocument),
             Err(error) => {
@@ -66,10 +65,10 @@ impl Client {
         }
     }
 
-    /// Returns the bytes of an artifact, 64 MiB at most, and their media type.
+    /// Returns the bytes of an artifact, at most 64 MiB, and their media type.
     ///
     /// # Errors
-    /// When the path is none of those that are shown, cannot be read, or has more.
+    /// If the path does not name an artifact, cannot be read, or the artifact is larger.
     pub async fn get_artifact(
         &self,
         thread: &ThreadId,
@@ -85,7 +84,7 @@ impl Client {
                 let failed = |source| SandboxError::Io { path: path.to_owned(), source };
                 let read = tokio::task::spawn_blocking(move || {
                     let mut bytes = Vec::new();
-                    // A command may make it longer meanwhile.
+                    // A concurrent command may extend the file.
                     file.take(MAX_ARTIFACT_BYTES).read_to_end(&mut bytes).map(|_| bytes)
                 });
                 read.await.map_err(std::io::Error::other).and_then(|read| read).map_err(failed)?
@@ -97,7 +96,7 @@ impl Client {
     }
 }
 
-/// Returns the text of a document behind its warnings.
+/// Returns the text of a document after its warnings.
 fn noted(document: &Document) -> String {
     let mut text = String::new();
     for warning in &document.warnings {
@@ -109,10 +108,10 @@ fn noted(document: &Document) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documents::{DocumentLimits, convert};
+    use pudu_documents::{DocumentLimits, convert};
 
     #[test]
-    fn warnings_about_a_document_are_in_front_of_its_text() {
+    fn warnings_about_a_document_precede_its_text() {
         let read = |rtf: &[u8]| noted(&convert(rtf, "a.rtf", &DocumentLimits::default()).unwrap());
         assert_eq!(read(b"{\\rtf1 words\\par}"), "words\n");
         assert_eq!(

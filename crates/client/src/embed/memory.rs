@@ -1,98 +1,96 @@
-//! Memory, as the gateway shows it: one document.
+//! Memory as one document, as in the gateway.
 
-use crate::{
-    Client, MemoryOf, MemoryTrouble,
-    memories::{DocumentDetail, MemoryDocument},
-    memory,
-    wire::memory::{AddedFact, FactChange},
-};
+use crate::Client;
+use pudu_agent::{MemoryOf, MemoryTrouble, memory};
+use pudu_langgraph::memory::{AddedFact, FactChange};
+use pudu_memory::{DocumentDetail, MemoryDocument};
 use serde_json::{Value, json};
 
 impl Client {
-    /// Returns a memory, read again at each call.
+    /// Returns a memory. Each call reads its files again.
     ///
     /// # Errors
-    /// When its files cannot be read.
+    /// If its files cannot be read.
     pub async fn get_memory(&self, of: &MemoryOf) -> Result<Value, MemoryTrouble> {
-        document_to_json(self.memories().read(of).await)
+        document_to_json(self.agent().memories().read(of).await)
     }
 
-    /// Returns a memory, as [`Client::get_memory`] does: there is no cache to clear.
+    /// Same as [`Client::get_memory`], since there is no cache.
     ///
     /// # Errors
-    /// When its files cannot be read.
+    /// If its files cannot be read.
     pub async fn reload_memory(&self, of: &MemoryOf) -> Result<Value, MemoryTrouble> {
         self.get_memory(of).await
     }
 
-    /// Deletes all memory of a user, of every agent, and returns the empty memory.
+    /// Deletes a user's memory for all agents, and returns the empty memory.
     ///
     /// # Errors
-    /// When its files cannot be written.
+    /// If its files cannot be written.
     pub async fn clear_memory(&self, of: &MemoryOf) -> Result<Value, MemoryTrouble> {
-        self.memories().forget_all(of).await?;
+        self.agent().memories().forget_all(of).await?;
         self.get_memory(of).await
     }
 
-    /// Returns the whole memory as one document, which [`Client::import_memory`] reads.
+    /// Returns the whole memory as one document for [`Client::import_memory`].
     ///
     /// # Errors
-    /// When its files cannot be read.
+    /// If its files cannot be read.
     pub async fn export_memory(&self, of: &MemoryOf) -> Result<Value, MemoryTrouble> {
-        self.memories().export(of).await
+        self.agent().memories().export(of).await
     }
 
-    /// Replaces a memory by a document, and returns the new memory.
+    /// Replaces a memory with a document, and returns the new memory.
     ///
     /// # Errors
-    /// When it is not such a document, or the files cannot be written.
+    /// If the document is not a memory, or the files cannot be written.
     pub async fn import_memory(&self, of: &MemoryOf, document: Value) -> Result<Value, MemoryTrouble> {
-        self.memories().import(of, document).await?;
+        self.agent().memories().import(of, document).await?;
         self.get_memory(of).await
     }
 
     /// Stores a fact, and returns the memory with it.
     ///
     /// # Errors
-    /// When it is empty, too long or already known, or the files cannot be written.
+    /// If the fact is empty, too long or already known, or the files cannot be written.
     pub async fn create_memory_fact(&self, of: &MemoryOf, fact: AddedFact) -> Result<Value, MemoryTrouble> {
-        document_to_json(self.memories().add(of, fact.into()).await)
+        document_to_json(self.agent().memories().add(of, fact.into()).await)
     }
 
     /// Changes a fact, and returns the memory with it.
     ///
     /// # Errors
-    /// When there is none with that id, it cannot be changed so, or its files cannot be written.
+    /// If there is no fact with this id, the change is invalid, or the files cannot be written.
     pub async fn update_memory_fact(
         &self,
         of: &MemoryOf,
         id: &str,
         change: FactChange,
     ) -> Result<Value, MemoryTrouble> {
-        document_to_json(self.memories().edit(of, id, change.into()).await)
+        document_to_json(self.agent().memories().edit(of, id, change.into()).await)
     }
 
     /// Deletes a fact, and returns the memory without it.
     ///
     /// # Errors
-    /// When there is none with that id, or its files cannot be written.
+    /// If there is no fact with this id, or the files cannot be written.
     pub async fn delete_memory_fact(&self, of: &MemoryOf, id: &str) -> Result<Value, MemoryTrouble> {
-        self.memories().forget(of, id).await?;
+        self.agent().memories().forget(of, id).await?;
         self.get_memory(of).await
     }
 
-    /// Returns the settings of memory.
+    /// Returns the memory settings.
     #[must_use]
     pub fn get_memory_config(&self) -> Value {
-        let setup = self.setup();
+        let setup = self.agent().setup();
         let memory = setup.memory.as_ref();
         memory::settings(memory.map(|memory| (&memory.rules, memory.named.as_deref())))
     }
 
-    /// Returns the settings of memory, and the memory.
+    /// Returns the memory settings and the memory.
     ///
     /// # Errors
-    /// When its files cannot be read.
+    /// If its files cannot be read.
     pub async fn get_memory_status(&self, of: &MemoryOf) -> Result<Value, MemoryTrouble> {
         Ok(json!({ "config": self.get_memory_config(), "data": self.get_memory(of).await? }))
     }

@@ -1,13 +1,12 @@
-//! A run as its program reads it, in the form of DeerFlow's own client. The items are made of the frames that the gateway
-//! sends, so both say the same.
+//! A run's stream for an embedding program, with the items of DeerFlow's client. They are derived from the gateway's
+//! frames, so both have the same content.
 
-use crate::{
-    Client, FrameStream, StreamRequest,
-    base::RunId,
-    store::StoreError,
-    wire::{frame::Frame, modes::Modes},
-};
+use crate::Client;
 use futures_util::StreamExt;
+use pudu_base::RunId;
+use pudu_langgraph::{frame::Frame, modes::Modes};
+use pudu_runs::{FrameStream, StreamRequest};
+use pudu_store::StoreError;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 use std::collections::{HashSet, VecDeque};
@@ -16,15 +15,15 @@ use std::collections::{HashSet, VecDeque};
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", content = "data", rename_all = "kebab-case")]
 pub enum StreamItem {
-    /// The thread's values as they are now: title, messages, artifacts, to-dos, goal.
+    /// The thread's current values: title, messages, artifacts, to-dos, goal.
     Values(Box<RawValue>),
-    /// A piece of an answer, its calls, or a call's result.
+    /// A piece of an answer, the answer's calls, or a call's result.
     MessagesTuple(StreamMessage),
-    /// How far a sub-agent, a retry, a summary or an approval is.
+    /// Progress of a sub-agent, a retry, a summary or an approval.
     Custom(Value),
-    /// Reason why the run fails.
+    /// The run failed.
     Error(StreamFailure),
-    /// The end. Nothing comes after it.
+    /// The last item.
     End {
         /// Tokens of all answers, each counted once.
         usage: StreamUsage,
@@ -35,20 +34,20 @@ pub enum StreamItem {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum StreamMessage {
-    /// The agent's.
+    /// From the agent.
     Ai {
-        /// Its words, from where the item before left off.
+        /// The next piece of its text.
         content: String,
-        /// Its id: one answer has one.
+        /// Id of the answer, the same for all its pieces.
         id: String,
-        /// Its calls of tools, all at once behind its words.
+        /// Its tool calls, all in one item after its text.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Value>,
-        /// Tokens of the answer, with its last piece.
+        /// Tokens of the answer, in its last piece.
         #[serde(skip_serializing_if = "Option::is_none")]
         usage_metadata: Option<Value>,
     },
-    /// A tool's.
+    /// From a tool.
     Tool {
         /// Its text.
         content: String,
@@ -61,7 +60,7 @@ pub enum StreamMessage {
     },
 }
 
-/// Reason why a run fails.
+/// Failure of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamFailure {
     /// Its class.
@@ -70,18 +69,18 @@ pub struct StreamFailure {
     pub message: String,
 }
 
-/// Sums of tokens.
+/// Total tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamUsage {
-    /// Tokens that models read.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens that models wrote.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Both.
+    /// Input and output tokens together.
     pub total_tokens: u64,
 }
 
-/// A message, or a piece of one, as frames have it.
+/// A message, or a piece of one, in a frame.
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 enum SentMessagePart {
@@ -102,26 +101,26 @@ enum SentMessagePart {
     Other,
 }
 
-/// The items of a run. Dropping it does not stop the run.
+/// The items of a run. Dropping the stream does not stop the run.
 pub struct RunStream {
     /// The run.
     pub run: RunId,
     frames: FrameStream,
     ready: VecDeque<StreamItem>,
     usage: StreamUsage,
-    /// The answers whose tokens are in the sum.
+    /// Ids of the answers that are included in the usage.
     counted: HashSet<String>,
 }
 
 impl Client {
-    /// Says something on a thread, which begins with it if it is new, and returns the items of the run that answers.
+    /// Sends a message to a thread, which is created if it is new, and returns the items of the run that answers.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn stream(&self, thread: &str, text: &str) -> Result<RunStream, StoreError> {
         let run = self.say(thread, text).await?.id;
         let modes = Modes { values: true, tuples: true, custom: true, ..Modes::default() };
-        let assistant = crate::wire::run::assistant("").to_owned();
+        let assistant = pudu_langgraph::run::assistant("").to_owned();
         let request = StreamRequest {
             thread: thread.into(),
             run: run.clone(),
@@ -131,18 +130,18 @@ impl Client {
             lost: None,
         };
         let (ready, usage, counted) = Default::default();
-        Ok(RunStream { run, frames: self.follow(request), ready, usage, counted })
+        Ok(RunStream { run, frames: self.runs().follow(request), ready, usage, counted })
     }
 }
 
 impl RunStream {
-    /// Waits for the next item; `None` behind the end.
+    /// Waits for the next item; `None` after the end.
     ///
     /// # Errors
-    /// When the store fails; the run may go on.
+    /// If the store fails. The run may continue.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing: the same item comes next time.
+    /// Dropping the future loses nothing: the same item is returned next time.
     pub async fn next(&mut self) -> Result<Option<StreamItem>, StoreError> {
         while self.ready.is_empty() {
             let Some(frames) = self.frames.next().await else { return Ok(None) };
@@ -188,8 +187,8 @@ impl RunStream {
                 }
             }
             SentMessagePart::Tool { content, name, tool_call_id, id } => {
-                let told = StreamMessage::Tool { content, name, tool_call_id, id };
-                self.ready.push_back(StreamItem::MessagesTuple(told));
+                let message = StreamMessage::Tool { content, name, tool_call_id, id };
+                self.ready.push_back(StreamItem::MessagesTuple(message));
             }
             SentMessagePart::Other => {}
         }
@@ -205,7 +204,8 @@ impl RunStream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{base::Model, model::Offline};
+    use pudu_base::Model;
+    use pudu_model::Offline;
     use serde_json::json;
     use std::sync::Arc;
 
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_is_read_as_deerflows_client_gives_it() {
+    async fn items_have_the_form_of_deerflows_client() {
         let home = tempfile::tempdir().unwrap();
         let client = client(home.path()).await;
         let mut stream = client.stream("trip", r#"/tool ls {"path": "/mnt/user-data"}"#).await.unwrap();
@@ -236,15 +236,15 @@ mod tests {
             items.push(item);
         }
         assert_eq!(seen, ["values", "ai", "calls", "values", "tool", "values", "ai", "values", "end"]);
-        let state = client.state(&"trip".into()).await.unwrap();
+        let state = client.agent().state(&"trip".into()).await.unwrap();
         let (_, answer) = state.messages.last().unwrap();
-        assert_eq!(text, answer.text(), "each word comes once");
+        assert_eq!(text, answer.text(), "each word is sent once");
         let of = |kind: &'static str| items.iter().filter(move |item| item["data"]["type"] == kind);
         let usages: Vec<&Value> =
             of("ai").map(|item| &item["data"]["usage_metadata"]).filter(|usage| usage.is_object()).collect();
         let sum = |key: &str| usages.iter().map(|usage| usage[key].as_u64().unwrap()).sum::<u64>();
         let total = ["input_tokens", "output_tokens", "total_tokens"].map(sum);
-        assert_eq!(usages.len(), 2, "one answer has its tokens once: {items:#?}");
+        assert_eq!(usages.len(), 2, "the tokens of an answer are counted once: {items:#?}");
         let expect = json!({ "type": "end", "data": { "usage": {
             "input_tokens": total[0], "output_tokens": total[1], "total_tokens": total[2],
         } } });
@@ -260,14 +260,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_goes_on_when_its_stream_is_dropped() {
+    async fn a_run_continues_when_its_stream_is_dropped() {
         let home = tempfile::tempdir().unwrap();
         let client = client(home.path()).await;
         let stream = client.stream("trip", "hello").await.unwrap();
-        let live = client.live_run(&stream.run).unwrap();
+        let live = client.runs().live_run(&stream.run).unwrap();
         drop(stream);
         live.closed.cancelled().await;
-        assert_eq!(live.replay.progress().outcome, Some(crate::base::Outcome::Success));
-        assert_eq!(client.state(&"trip".into()).await.unwrap().messages.len(), 2);
+        assert_eq!(live.replay.progress().outcome, Some(pudu_base::Outcome::Success));
+        assert_eq!(client.agent().state(&"trip".into()).await.unwrap().messages.len(), 2);
     }
 }

@@ -1,20 +1,19 @@
-//! Threads and their goals, as the gateway shows them.
+//! Threads and their goals, as in the gateway.
 
-use crate::{
-    Client, SubmitError,
-    base::{LogError, ThreadId, Update, UserId},
-    store::{ClientThread, StoreError, ThreadQuery, now},
-    wire::{checkpoint::ValuesWriter, goal, thread::ListedThread},
-};
+use crate::Client;
+use pudu_base::{BoxFuture, LogError, ThreadId, Update, UserId};
+use pudu_langgraph::{checkpoint::ValuesWriter, goal, thread::ListedThread};
+use pudu_runs::SubmitError;
+use pudu_store::{ClientThread, StoreError, ThreadQuery, now};
 use serde_json::{Value, json, value::RawValue};
 
-/// Reason why a goal was not set.
+/// Why a goal was not set.
 #[derive(Debug, thiserror::Error)]
 pub enum GoalError {
-    /// It cannot be one.
+    /// The text is not a valid goal.
     #[error("{0}")]
     Wrong(&'static str),
-    /// The thread cannot be changed now.
+    /// The thread cannot be changed at the moment.
     #[error(transparent)]
     Thread(#[from] SubmitError),
     /// The store failed.
@@ -23,22 +22,22 @@ pub enum GoalError {
 }
 
 impl Client {
-    /// Lists threads, those first that were used last, `limit` at most. Of their values they have only the title.
+    /// Lists at most `limit` threads, most recently used first. Their values include only the title.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn list_threads(&self, limit: u32) -> Result<Vec<ListedThread>, StoreError> {
         let filter = ThreadQuery { limit: limit as usize, ..ThreadQuery::default() };
-        let found = self.0.db.find_threads(&UserId::local(), &filter).await?;
+        let found = self.agent().db().find_threads(&UserId::local(), &filter).await?;
         Ok(found.threads.iter().map(|thread| self.listed(thread)).collect())
     }
 
-    /// Returns a thread with its values; `None` if there is none with this id.
+    /// Returns the thread with this id and its values, if it exists.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn get_thread(&self, thread: &ThreadId) -> Result<Option<ListedThread>, StoreError> {
-        match self.0.db.client_thread(thread).await? {
+        match self.agent().db().client_thread(thread).await? {
             None => Ok(None),
             Some(thread) => {
                 let shown = self.with_values(&thread).await;
@@ -47,48 +46,42 @@ impl Client {
         }
     }
 
-    /// Returns the threads on which runs work or wait to.
-    #[must_use]
-    pub fn busy_threads(&self) -> Vec<ThreadId> {
-        self.0.runs.threads()
-    }
-
-    /// Writes a thread as lists show it.
+    /// Converts a thread to its form in lists.
     #[must_use]
     pub fn listed(&self, thread: &ClientThread) -> ListedThread {
-        ListedThread::from_thread(thread, !self.live_runs(&thread.id).is_empty())
+        ListedThread::from_thread(thread, !self.runs().live_runs(&thread.id).is_empty())
     }
 
-    /// Writes a thread with its values.
+    /// Converts a thread to its form with values.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn with_values(&self, thread: &ClientThread) -> Result<ListedThread, LogError> {
         let values = json!(self.values(thread).await?);
         Ok(ListedThread { values, ..self.listed(thread) })
     }
 
-    /// Writes the values of a thread as it is.
+    /// Returns the current values of a thread.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn values(&self, thread: &ClientThread) -> Result<Box<RawValue>, LogError> {
-        let state = self.state(&thread.id).await?;
+        let state = self.agent().state(&thread.id).await?;
         Ok(ValuesWriter::default().write(&state, Some(&thread.title)))
     }
 
-    /// Returns the goal of a thread, or that it has none. [`Client::clear_goal`] removes it.
+    /// Returns the goal of a thread; a null `goal` if it has none. [`Client::clear_goal`] removes it.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn get_goal(&self, thread: &ThreadId) -> Result<Value, LogError> {
-        Ok(goal::answer(self.state(thread).await?.goal.as_ref()))
+        Ok(goal::answer(self.agent().state(thread).await?.goal.as_ref()))
     }
 
-    /// Sets the goal of a thread, with the maximum number of automatic continuations of its runs, and returns it.
+    /// Sets the goal of a thread and the maximum number of automatic continuations of its runs, and returns the goal.
     ///
     /// # Errors
-    /// When it cannot be one, a run works on the thread, or the store fails.
+    /// If the text is not a valid goal, the thread has an active run, or the store fails.
     pub async fn set_goal(
         &self,
         thread: &ThreadId,
@@ -96,7 +89,15 @@ impl Client {
         max_continuations: Option<u32>,
     ) -> Result<Value, GoalError> {
         let goal = goal::read(objective, max_continuations, now()).map_err(GoalError::Wrong)?;
-        self.change_thread(thread, |run| run.apply(Update::Goal(Some(goal)))).await?;
+        self.runs().change_thread(thread, |run| run.apply(Update::Goal(Some(goal)))).await?;
         Ok(self.get_goal(thread).await?)
+    }
+
+    /// Clears the goal of a thread before any later run, even if the future is not awaited.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn clear_goal(&self, thread: &ThreadId) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.runs().clear_goal(thread)
     }
 }

@@ -1,12 +1,11 @@
-//! Uploads, as the gateway takes and lists them.
+//! Uploads, as in the gateway.
 
 use super::ACCOUNT;
-use crate::{
-    Client,
-    base::{MessageId, SandboxError, SharedFile, ThreadFolder, ThreadId, UserId},
-    store::{StoreError, now},
-    wire::upload::{ListedUpload, UploadList, UploadedFiles, WasDone},
-};
+use crate::Client;
+use pudu_base::{MessageId, SandboxError, SharedFile, ThreadFolder, ThreadId, UserId};
+use pudu_langgraph::upload::{ListedUpload, UploadList, UploadedFiles, WasDone};
+use pudu_runs::STORE_TIMEOUT;
+use pudu_store::{StoreError, now};
 use std::{
     io,
     path::{Path, PathBuf},
@@ -20,15 +19,15 @@ const LISTED: usize = 10_000;
 pub struct UploadPart {
     /// The original name.
     pub name: String,
-    /// Its place on disk.
+    /// Its path on disk.
     pub path: PathBuf,
 }
 
-/// Reason why no file was uploaded.
+/// Why no file was uploaded.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
     /// The path is not a plain file.
-    #[error("{} is no file", .0.display())]
+    #[error("{} is not a file", .0.display())]
     NoFile(PathBuf),
     /// A file could not be read, or copied.
     #[error("{}: {source}", path.display())]
@@ -38,7 +37,7 @@ pub enum UploadError {
         /// The cause.
         source: io::Error,
     },
-    /// A file cannot be among the uploads.
+    /// A file cannot be added to the uploads.
     #[error(transparent)]
     Files(#[from] SandboxError),
     /// The store failed.
@@ -48,7 +47,7 @@ pub enum UploadError {
 
 impl Drop for UploadPart {
     fn drop(&mut self) {
-        // An error means that the file was moved.
+        // Fails if the file was moved.
         std::fs::remove_file(&self.path).ok();
     }
 }
@@ -57,19 +56,19 @@ impl Client {
     /// Returns the path of a new file for [`Client::take_uploads`].
     ///
     /// # Errors
-    /// When the folder for it cannot be made.
+    /// If its folder cannot be created.
     pub async fn new_upload(&self, name: &str) -> io::Result<UploadPart> {
-        let folder = self.0.folders.home().join("tmp");
+        let folder = self.agent().folders().home().join("tmp");
         tokio::fs::create_dir_all(&folder).await?;
         let path = folder.join(format!("{}.part", MessageId::fresh()));
         Ok(UploadPart { name: name.to_owned(), path })
     }
 
-    /// Copies local files into a thread's uploads, all or none; a new thread is created. Documents get their text
-    /// beside them.
+    /// Copies local files into a thread's uploads, all or none. The thread is created if it is new. The text of each
+    /// document is stored next to it.
     ///
     /// # Errors
-    /// When a path is not a plain file, which is checked first, or a file cannot be uploaded.
+    /// If a path is not a plain file, which is checked first, or a file cannot be uploaded.
     pub async fn upload_files(&self, thread: &str, paths: &[PathBuf]) -> Result<UploadedFiles, UploadError> {
         for path in paths {
             if !tokio::fs::metadata(path).await.is_ok_and(|found| found.is_file()) {
@@ -93,10 +92,10 @@ impl Client {
         Ok(part)
     }
 
-    /// Moves files into a thread's uploads, all or none. With `convert` documents get their text beside them.
+    /// Moves files into a thread's uploads, all or none. With `convert`, each document's text is stored next to it.
     ///
     /// # Errors
-    /// When a file cannot be uploaded, or the store fails.
+    /// If a file cannot be uploaded, or the store fails.
     pub async fn take_uploads(
         &self,
         folder: &ThreadFolder,
@@ -104,18 +103,18 @@ impl Client {
         parts: &[UploadPart],
         convert: bool,
     ) -> Result<UploadedFiles, UploadError> {
-        // A thread that has files has a row, by which they are found when they are old. They are new until all are there.
-        let _kept = self.keep_files().await;
-        let (db, thread) = (self.0.db.within(crate::follow::STORE_TIMEOUT), &folder.thread);
+        // A thread with files needs a row, so that retention finds them. The guard keeps retention from deleting them.
+        let _kept = self.agent().keep_files().await;
+        let (db, thread) = (self.agent().db().within(STORE_TIMEOUT), &folder.thread);
         // An existing thread keeps its owner.
         db.thread_used(folder, account, now()).await?;
         let mut kept: Vec<SharedFile> = Vec::new();
         for part in parts {
-            match self.adopt(thread, &part.path, &part.name).await {
+            match self.agent().adopt(thread, &part.path, &part.name).await {
                 Ok(file) => kept.push(file),
                 Err(error) => {
                     for file in &kept {
-                        self.remove_upload(thread, &file.name).await.ok();
+                        self.agent().remove_upload(thread, &file.name).await.ok();
                     }
                     return Err(error.into());
                 }
@@ -124,7 +123,7 @@ impl Client {
         let mut files = Vec::new();
         for (mut file, part) in kept.into_iter().zip(parts) {
             if convert {
-                self.read_document(thread, &mut file).await;
+                self.agent().read_document(thread, &mut file).await;
             }
             files.push(ListedUpload::of_file(thread, &file, &part.name));
         }
@@ -136,19 +135,19 @@ impl Client {
     /// Lists the uploads of a thread.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If they cannot be read.
     pub async fn list_uploads(&self, thread: &ThreadId) -> Result<UploadList, SandboxError> {
-        let uploads = self.files(thread).await?.uploads(LISTED).await?;
+        let uploads = self.agent().files(thread).await?.uploads(LISTED).await?;
         let files: Vec<_> = uploads.iter().map(|upload| ListedUpload::of_upload(thread, upload)).collect();
         Ok(UploadList { count: files.len(), files })
     }
 
-    /// Removes an upload, and the text made from it.
+    /// Removes an upload, and the text extracted from it.
     ///
     /// # Errors
-    /// When there is none of this name, or it cannot be removed.
+    /// If there is no upload with this name, or it cannot be removed.
     pub async fn delete_upload(&self, thread: &ThreadId, name: &str) -> Result<WasDone, SandboxError> {
-        self.remove_upload(thread, name).await?;
+        self.agent().remove_upload(thread, name).await?;
         Ok(WasDone { success: true, message: format!("Deleted {name}") })
     }
 }

@@ -1,4 +1,4 @@
-//! Recent messages of a group that the model reads beside a question: their source, how many, and how old.
+//! Recent messages of a group that the model reads with a question: their source, maximum number and maximum age.
 
 use super::{
     super::{quantity::NumberUnit, raw::NodeValue, reader::Section},
@@ -10,27 +10,27 @@ use std::time::Duration;
 /// Source of the recent messages of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupHistory {
-    /// The platform, which shows them to bots.
+    /// The platform, which gives bots access to them.
     Platform,
-    /// The messages that pudu received, by topic.
+    /// Messages that pudu received and stored, by topic.
     TopicBuffer,
-    /// The messages that pudu received, by chat: the platform has no topics.
+    /// Messages that pudu received and stored, by chat, because the platform has no topics.
     ChatBuffer,
 }
 
-/// Recent messages of a group that the model reads beside a question.
+/// Recent messages of a group that the model reads with a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupContext {
     /// Source of the messages.
     pub history: GroupHistory,
-    /// Maximum number of messages; 0 for none.
+    /// Maximum number of messages; 0 disables them.
     pub messages: usize,
     /// Maximum age of a message.
     pub age: Duration,
 }
 
 impl GroupContext {
-    /// Reads nothing.
+    /// Disables group context.
     pub const OFF: Self = Self { history: GroupHistory::Platform, messages: 0, age: Duration::ZERO };
 
     /// Returns whether pudu stores messages that do not address the bot.
@@ -44,31 +44,31 @@ impl GroupContext {
     }
 }
 
-/// Returns whether an account may want messages of groups. The limits themselves are read with the account's policy, which
-/// changes without a new connection.
+/// Returns whether a bot may need messages of groups. The limits themselves belong to the bot's policy, which changes
+/// without a reconnection.
 pub(super) fn is_wanted(section: &Section<'_>) -> bool {
     let messages = section.entry("context").and_then(|context| context.node.entry("messages"));
     messages.is_some_and(|messages| messages.node.value != NodeValue::Int(0))
 }
 
-/// Reads the limits of group context. The default is off for an account that is open to all, which has strangers in its
-/// groups, and where pudu would have to store the messages.
+/// Reads the limits of group context. It is off by default if the bot is open to everyone, because strangers may be in
+/// its groups, or if pudu would have to store the messages.
 pub(super) fn read(section: &Section<'_>, policy: &AccountPolicy, history: GroupHistory) -> GroupContext {
     let is_shown = history == GroupHistory::Platform;
     let section = section.section("context").about(match is_shown {
-        true => "Recent messages of a group that the model reads beside a question, marked as foreign.",
+        true => "Recent messages of a group that the model reads with a question, marked as other people's.",
         false => {
-            "Recent messages of a group that the model reads beside a question, marked as foreign. For this pudu stores \
+            "Recent messages of a group that the model reads with a question, marked as other people's. For this pudu stores \
              the messages that do not address the bot, as far as it receives them: see docs/channels/pointed-at.md."
         }
     });
-    let (usual, told) = match is_shown && !policy.admits_everybody() {
-        true => (50, "50; 0 where the account admits everybody"),
-        false => (0, if is_shown { "50; 0 where the account admits everybody" } else { "0" }),
+    let (usual, default_text) = match is_shown && !policy.admits_everybody() {
+        true => (50, "50; 0 if everyone is admitted"),
+        false => (0, if is_shown { "50; 0 if everyone is admitted" } else { "0" }),
     };
     settings! { section =>
         /// Maximum number of messages; 0 stores and reads none.
-        messages = number(0..=200).eg("50").or_told(usual, told);
+        messages = number(0..=200).eg("50").or_described(usual, default_text);
         /// Maximum age of a message, in minutes. Older ones are deleted.
         age as "minutes" = span(NumberUnit::Minutes, 1..=10_080).or(Duration::from_secs(1440 * 60));
     }

@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use std::{sync::Arc, time::Duration};
 use url::Url;
 
-/// Platform settings of a DingTalk account: the channel's own configuration but for the name.
+/// Platform settings of a DingTalk bot: the channel's configuration without the name.
 #[derive(Debug)]
 struct DingTalkAccountConfig(DingTalkConfig);
 
@@ -36,7 +36,7 @@ impl Platform for DingTalkAccountConfig {
     }
 }
 
-/// How its accounts are read.
+/// Reader of DingTalk bots.
 pub(super) const READER: PlatformReader = PlatformReader {
     name: "dingtalk",
     credentials: &["client_id", "client_secret"],
@@ -94,7 +94,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     })))
 }
 
-/// Ids are texts; one without a letter may have been typed as a number.
+/// Parses an id. Ids are texts, but those without letters may be typed as numbers.
 fn id(value: &NodeValue) -> Result<String, String> {
     match value {
         NodeValue::Text(text) if !text.trim().is_empty() && !text.contains(char::is_whitespace) => {

@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use std::{collections::BTreeSet, sync::Arc};
 use url::Url;
 
-/// Platform settings of a Discord account: the channel's own configuration but for name and menu.
+/// Platform settings of a Discord bot: the channel's configuration without name and menu.
 #[derive(Debug)]
 struct DiscordAccountConfig(DiscordConfig);
 
@@ -39,7 +39,7 @@ impl Platform for DiscordAccountConfig {
     }
 }
 
-/// How its accounts are read.
+/// Reader of Discord bots.
 pub(super) const READER: PlatformReader = PlatformReader {
     name: "discord",
     credentials: &["bot_token"],
@@ -52,27 +52,27 @@ pub(super) const READER: PlatformReader = PlatformReader {
 };
 
 fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
-    let told = "https://discord.com/developers/applications gives one, \"Bot\"; or set `enabled: false`";
+    let help = "copy it from https://discord.com/developers/applications, \"Bot\"; or set `enabled: false`";
     let usual = Url::parse(discord::API_URL).ok()?;
     settings! { section =>
         /// Bot token, from "Bot" of the application.
-        bot_token = secret().eg("$DISCORD_BOT_TOKEN").required(told);
+        bot_token = secret().eg("$DISCORD_BOT_TOKEN").required(help);
         /// Base URL of the API, without its version.
         api_url = url().or(usual);
         /// DeerFlow's name for `require_mention`, which overrides it.
-        mention_only = flag().eg("true").optional("as `require_mention`");
+        mention_only = flag().eg("true").optional("same as `require_mention`");
         /// Restricts answers in channels to messages that mention the bot or reply to it, and to threads that it began.
-        require_mention = flag().eg("true").or_told(mention_only.unwrap_or(true), "`mention_only`, else true");
+        require_mention = flag().eg("true").or_described(mention_only.unwrap_or(true), "`mention_only`, else true");
         /// Starts a new thread for each question in a channel.
         threads as "thread_mode" = flag().eg("false")
-            .or_told(mention_only.unwrap_or(false), "`mention_only`, else false");
+            .or_described(mention_only.unwrap_or(false), "`mention_only`, else false");
         /// Ids of the servers in which the bot reads messages. An empty list admits all servers and private messages; with
         /// a list, private messages are ignored.
         guilds as "allowed_guilds": BTreeSet<String> = list(READER.ids, id)
-            .or_told(Vec::new(), "all, and private messages").into_iter().collect();
+            .or_described(Vec::new(), "all, and private messages").into_iter().collect();
         /// Ids of the channels in which the bot answers without a mention.
         open_channels as "allowed_channels" = list(READER.ids, id)
-            .or_told(Vec::new(), "none").into_iter().collect();
+            .or_described(Vec::new(), "none").into_iter().collect();
     }
     let guilds = (!guilds.is_empty()).then_some(guilds);
     let rules = ListenRules { guilds, require_mention, open_channels, threads };
@@ -94,8 +94,8 @@ fn id(value: &NodeValue) -> Result<String, String> {
     };
     let id = id.map(|id: u64| id.to_string());
     id.ok_or_else(|| {
-        "write ids (in Discord: Settings, Advanced, Developer Mode; then right-click, \"Copy ID\"): a name can \
-         change hands, and whoever has it then would be let in"
+        "write ids (in Discord: Settings, Advanced, Developer Mode; then right-click, \"Copy ID\"): a name can change \
+         hands, and its next owner would be admitted"
             .to_owned()
     })
 }

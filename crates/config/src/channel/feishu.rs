@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use std::sync::Arc;
 use url::Url;
 
-/// Platform settings of a Feishu account: the channel's own configuration but for its name.
+/// Platform settings of a Feishu bot: the channel's configuration without the name.
 #[derive(Debug)]
 struct FeishuAccountConfig(FeishuConfig);
 
@@ -42,29 +42,29 @@ impl Platform for FeishuAccountConfig {
     }
 }
 
-/// How its accounts are read.
+/// Reader of Feishu bots.
 pub(super) const READER: PlatformReader = PlatformReader {
     name: "feishu",
     credentials: &["app_id", "app_secret"],
     read,
     user: id,
     chat: id,
-    ids: "ids as Feishu has them (ou_…, oc_…)",
+    ids: "Feishu ids (ou_…, oc_…)",
     about: "A bot on Feishu or Lark: a custom app with a bot.",
     history: GroupHistory::Platform,
 };
 
-/// Whether events are posted.
+/// Values of `mode`: whether events are posted to a webhook.
 const MODES: &[(&str, bool)] = &[("ws", false), ("webhook", true)];
 
 fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
-    let told = "the developer console shows it under Credentials; or set `enabled: false`";
+    let credentials_help = "the developer console shows it under Credentials; or set `enabled: false`";
     let usual = Url::parse(feishu::DOMAIN).ok()?;
     settings! { section =>
         /// App ID, from the developer console.
-        app_id = text().eg("cli_0123456789abcdef").required(told);
+        app_id = text().eg("cli_0123456789abcdef").required(credentials_help);
         /// App Secret, from the developer console.
-        app_secret = secret().eg("$FEISHU_APP_SECRET").required(told);
+        app_secret = secret().eg("$FEISHU_APP_SECRET").required(credentials_help);
         /// Base URL of the open platform; Lark's is https://open.larksuite.com.
         domain = url().or(usual);
         /// Delivery of events: ws (a long connection that pudu opens) or webhook.
@@ -104,13 +104,13 @@ fn mode(
     for (key, missing) in keys {
         if missing && section.is_needed() {
             let help = "copy it from the developer console: Events & Callbacks, Encryption Strategy";
-            section.refuse(key, "`mode: webhook` needs it: without it anybody could post", help);
+            section.refuse(key, "required for `mode: webhook`: without it anyone could post", help);
         }
     }
     Some(FeishuEventMode::Webhook { encrypt_key: encrypt_key?, verification_token: verification_token? })
 }
 
-/// People are known by `open_id`, chats by `chat_id`.
+/// Parses an id: the `open_id` of a person or the `chat_id` of a chat.
 fn id(value: &NodeValue) -> Result<String, String> {
     let id = match value {
         NodeValue::Text(text) => text.trim(),
@@ -121,7 +121,7 @@ fn id(value: &NodeValue) -> Result<String, String> {
     if known && plain {
         return Ok(id.to_owned());
     }
-    Err("write ids: people's begin with `ou_`, chats' with `oc_`; a name can change hands, and whoever has it \
-         then would be let in"
+    Err("write ids, which begin with `ou_` for users and `oc_` for chats: a name can change hands, and its next owner \
+         would be admitted"
         .to_owned())
 }

@@ -21,7 +21,7 @@ impl FollowUpMode {
         (Self::Interrupt.name(), Self::Interrupt),
     ];
 
-    /// Returns the name by which people choose it.
+    /// Returns its name in commands and in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Queue => "queue",
@@ -39,7 +39,7 @@ impl FollowUpMode {
         }
     }
 
-    /// Reads a name.
+    /// Parses a name.
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.trim().to_lowercase();
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode)

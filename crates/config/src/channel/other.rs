@@ -1,14 +1,14 @@
-//! DeerFlow's platforms that this version does not have yet. Their keys are known, so that a file that has
-//! them is read without complaint; an account of theirs that is on is left out, and said to be.
+//! DeerFlow's platforms that this version does not support yet. Their keys are known, so that a file with them is
+//! accepted. A bot on such a platform is skipped, and reported if it is on.
 
 use super::super::reader::Section;
 
-/// A platform of DeerFlow's.
+/// A platform of DeerFlow.
 #[derive(Debug)]
 pub(super) struct Other {
     /// Its name.
     pub(super) name: &'static str,
-    /// The keys without which nothing works there.
+    /// The required keys.
     pub(super) credentials: &'static [&'static str],
     /// Its other keys.
     keys: &'static [&'static str],
@@ -65,13 +65,13 @@ pub(super) fn find(name: &str) -> Option<&'static Other> {
     OTHERS.iter().find(|other| other.name == name)
 }
 
-/// Passes over an account's section.
+/// Skips a bot's section.
 pub(super) fn read(section: &Section<'_>, other: &Other) {
     for keys in [COMMON, other.credentials, other.keys] {
         section.know_all(keys);
     }
     if section.is_needed() {
-        let what = format!("{} is not in this version; the account is left out", other.name);
-        section.warn_here(what, "set `enabled: false` to be without this warning");
+        let what = format!("this version does not support {}; the account is ignored", other.name);
+        section.warn_here(what, "set `enabled: false` to silence this warning");
     }
 }

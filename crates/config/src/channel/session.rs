@@ -1,12 +1,12 @@
-//! The agent that answers, and its settings. Kept as typed: the run uses the keys that it knows, which are
-//! `recursion_limit` in `config`, and the keys of [`CONTEXT_KEYS`] and [`RunFeatures`] in `context`; a warning names
-//! the section with other keys.
+//! The agent that answers, and its settings. They are kept as written, but a run uses only `recursion_limit` in
+//! `config`, and [`CONTEXT_KEYS`] and the keys of [`RunFeatures`] in `context`. A section with any other key is
+//! reported in a note.
 
 use super::super::reader::Section;
-use pudu_client::{RunFeatures, RunSecrets};
+use pudu_agent::{RunFeatures, RunSecrets};
 use serde_json::{Map, Value as Json};
 
-/// Keys of `context` that a run obeys, beside those of [`RunFeatures`].
+/// Keys of `context` that a run uses, besides those of [`RunFeatures`].
 const CONTEXT_KEYS: [&str; 5] =
     ["agent_name", "model_name", "reasoning_effort", "secrets", "thinking_enabled"];
 
@@ -25,7 +25,7 @@ settings! {
     }
 }
 
-/// Reads the `session` of one account, or the one for all accounts.
+/// Reads the `session` of one bot, or of all bots.
 pub(super) fn read(of: &Section<'_>, about: &'static str) -> SessionOverrides {
     let section = of.section("session").needed(of.is_needed()).about(about);
     let session = SessionOverrides::read(&section);
@@ -54,7 +54,7 @@ pub(super) fn read(of: &Section<'_>, about: &'static str) -> SessionOverrides {
 }
 
 impl SessionOverrides {
-    /// Merges this over a more common one; values of this one win.
+    /// Merges this over a more general one. Values of this one take precedence.
     pub(super) fn merged_over(self, common: &Self) -> Self {
         Self {
             assistant_id: self.assistant_id.or_else(|| common.assistant_id.clone()),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_to_the_person_counts() {
+    fn the_most_specific_session_applies() {
         let common =
             session(&json!({"assistant_id": "all", "config": {"a": 1, "b": 1}, "context": {"x": 1}}));
         let account = session(&json!({

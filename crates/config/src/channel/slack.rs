@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 use url::Url;
 
-/// Platform settings of a Slack account: the channel's own configuration but for name and menu.
+/// Platform settings of a Slack bot: the channel's configuration without name and menu.
 #[derive(Debug)]
 struct SlackAccountConfig(SlackConfig);
 
@@ -44,12 +44,12 @@ impl Platform for SlackAccountConfig {
             doubts.push((
                 "bot_token",
                 "this is an app-level token (xapp-)",
-                "swap it with `app_token`: a bot's begins with xoxb-",
+                "swap it with `app_token`: a bot token begins with xoxb-",
             ));
         } else if !begins(bot_token, "xox") {
             doubts.push((
                 "bot_token",
-                "this is no token of Slack's",
+                "this does not look like a Slack bot token",
                 "copy the Bot User OAuth Token, which begins with xoxb-",
             ));
         }
@@ -57,13 +57,13 @@ impl Platform for SlackAccountConfig {
             if begins(app_token, "xox") {
                 doubts.push((
                     "app_token",
-                    "this is a bot's token",
+                    "this is a bot token",
                     "swap it with `bot_token`: an app-level token begins with xapp-",
                 ));
             } else if !begins(app_token, "xapp-") {
                 doubts.push((
                     "app_token",
-                    "this is no app-level token of Slack's",
+                    "this does not look like a Slack app-level token",
                     "copy the one that begins with xapp-",
                 ));
             }
@@ -77,7 +77,7 @@ impl Platform for SlackAccountConfig {
     }
 }
 
-/// How its accounts are read.
+/// Reader of Slack bots.
 pub(super) const READER: PlatformReader = PlatformReader {
     name: "slack",
     credentials: &["bot_token", "app_token"],
@@ -89,21 +89,22 @@ pub(super) const READER: PlatformReader = PlatformReader {
     history: GroupHistory::Platform,
 };
 
-/// Whether events are posted.
+/// Values of `event_delivery`: whether events are posted to the gateway.
 const DELIVERIES: &[(&str, bool)] = &[("socket", false), ("http", true)];
 
 fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let apps = "https://api.slack.com/apps";
-    let told =
+    let token_help =
         format!("the Bot User OAuth Token of {apps}, \"OAuth & Permissions\"; or set `enabled: false`");
     let usual = Url::parse(slack::API_URL).ok()?;
-    let app =
-        format!("an app-level token (xapp-) with connections:write, made at {apps}, \"Basic Information\"");
+    let app = format!(
+        "an app-level token (xapp-) with connections:write, created at {apps}, \"Basic Information\""
+    );
     let signing =
-        format!("the Signing Secret of {apps}, \"Basic Information\": without it anybody could post");
+        format!("the Signing Secret of {apps}, \"Basic Information\": without it anyone could post");
     settings! { section =>
         /// Bot User OAuth Token (xoxb-), from "OAuth & Permissions" of the app.
-        bot_token = secret().eg("$SLACK_BOT_TOKEN").required(&told);
+        bot_token = secret().eg("$SLACK_BOT_TOKEN").required(&token_help);
         /// Base URL of the Web API.
         api_url = url().or(usual);
         /// Delivery of events: socket (Socket Mode) or http (posted to pudu's gateway).
@@ -114,7 +115,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
         signing_secret = secret().eg("$SLACK_SIGNING_SECRET")
             .required_if(posted, &signing, "for `event_delivery: http`");
         /// User id of the bot, only compared with the id that Slack reports.
-        bot_user_id = text().eg("U012ABCDEF").optional("Slack says it");
+        bot_user_id = text().eg("U012ABCDEF").optional("reported by Slack");
         /// Restricts answers in channels to messages that mention the bot, and to threads in which it has spoken.
         require_mention = flag().or(true);
     }
@@ -136,7 +137,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     })))
 }
 
-/// Reads an id. Ids begin with a letter for their type and have no small letters; names have small letters.
+/// Parses an id. Ids begin with a letter for their type and have no lower-case letters, unlike names.
 fn id(value: &NodeValue) -> Result<String, String> {
     let text = if let NodeValue::Text(text) = value { text.trim() } else { "" };
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
@@ -145,7 +146,7 @@ fn id(value: &NodeValue) -> Result<String, String> {
     if fits && has_digit {
         return Ok(text.to_owned());
     }
-    let help = "write ids like U012ABCDEF (in Slack: a person's profile, ⋮, \"Copy member ID\"): a name can change hands, \
-                and whoever has it then would be let in";
+    let help = "write ids like U012ABCDEF (in Slack: a user's profile, ⋮, \"Copy member ID\"): a name can change \
+                hands, and its next owner would be admitted";
     Err(help.to_owned())
 }

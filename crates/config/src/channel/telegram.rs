@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 use url::Url;
 
-/// Platform settings of a Telegram account: the channel's own configuration but for name and menu.
+/// Platform settings of a Telegram bot: the channel's configuration without name and menu.
 #[derive(Debug)]
 struct TelegramAccountConfig(TelegramConfig);
 
@@ -49,8 +49,8 @@ impl Platform for TelegramAccountConfig {
             true => Vec::new(),
             false => vec![(
                 "bot_token",
-                "this has not the shape of a token of Telegram's",
-                "copy it whole from @BotFather: digits, a colon, and 35 letters, digits, `_` or `-`",
+                "this does not look like a Telegram bot token",
+                "copy the complete token from @BotFather: digits, a colon, and 35 letters, digits, `_` or `-`",
             )],
         }
     }
@@ -65,7 +65,7 @@ impl Platform for TelegramAccountConfig {
     }
 }
 
-/// How its accounts are read.
+/// Reader of Telegram bots.
 pub(super) const READER: PlatformReader = PlatformReader {
     name: "telegram",
     credentials: &["bot_token"],
@@ -77,9 +77,10 @@ pub(super) const READER: PlatformReader = PlatformReader {
     history: GroupHistory::TopicBuffer,
 };
 
-/// Minimum length of the part of a token after the colon, in characters. It has 35; older tokens were a few shorter.
+/// Minimum length of the part of a token after the colon, in characters. It is now 35; older tokens are slightly
+/// shorter.
 const MIN_TOKEN_CHARS: usize = 30;
-/// Whether updates are delivered.
+/// Values of `mode`: whether updates are delivered to a webhook.
 const MODES: &[(&str, bool)] = &[("polling", false), ("webhook", true)];
 
 fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
@@ -88,7 +89,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     settings! { section =>
         /// Bot token from @BotFather.
         token as "bot_token" = secret().eg("$TELEGRAM_BOT_TOKEN")
-            .required("@BotFather gives one; or set `enabled: false`");
+            .required("get one from @BotFather, or set `enabled: false`");
         /// Base URL of the Bot API.
         api_url = url().or(usual);
         /// Delivery of updates: polling or webhook.
@@ -111,28 +112,32 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     })))
 }
 
-/// Minimum length of a webhook's secret: a shorter one can be found by trying.
+/// Minimum length of a webhook's secret, in characters. Shorter ones can be guessed.
 const MIN_SECRET_CHARS: usize = 16;
-const CHOOSE: &str = "choose 16 to 256 letters, digits, `_` or `-`, by `openssl rand -hex 32` for one";
+const CHOOSE: &str = "use 16 to 256 letters, digits, `_` or `-`, for example from `openssl rand -hex 32`";
 
 fn webhook(section: &Section<'_>) -> Option<TelegramUpdateMode> {
-    let told = "write the public https:// address that leads to pudu's gateway";
+    let url_help = "write the public https:// address that leads to pudu's gateway";
     settings! { section =>
         /// Public URL that leads to pudu's gateway.
-        url = url().eg("https://pudu.example.com/api/webhooks/telegram/telegram").required(told);
+        url = url().eg("https://pudu.example.com/api/webhooks/telegram/telegram").required(url_help);
         /// Secret that Telegram sends with each update: 16 to 256 letters, digits, `_` or `-`.
         secret_token = secret().eg("$TELEGRAM_WEBHOOK_SECRET").required(CHOOSE);
     }
     let (url, secret_token) = (url?, secret_token?);
     if url.scheme() != "https" && !is_local(&url) {
-        section.refuse("url", "Telegram delivers only to https:// addresses", told);
+        section.refuse("url", "Telegram delivers only to https:// addresses", url_help);
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let secret = secret_token.expose_secret();
     if secret.len() > 256 || !secret.chars().all(plain) {
         section.refuse("secret_token", "Telegram does not accept this secret", CHOOSE);
     } else if secret.len() < MIN_SECRET_CHARS {
-        section.refuse("secret_token", "this can be guessed: whoever does speaks as anybody", CHOOSE);
+        section.refuse(
+            "secret_token",
+            "this can be guessed and then used to send messages as any user",
+            CHOOSE,
+        );
     }
     Some(TelegramUpdateMode::Webhook { url, secret_token })
 }
@@ -144,13 +149,13 @@ fn id(value: &NodeValue) -> Result<String, String> {
         _ => None,
     };
     let id = id.map(|id: i64| id.to_string());
-    id.ok_or_else(|| "write ids: a name can change hands, and whoever has it then would be let in".to_owned())
+    id.ok_or_else(|| "write ids: a name can change hands, and its next owner would be admitted".to_owned())
 }
 
-/// Groups have negative ids, people do not.
+/// Parses the id of a person. Only groups have negative ids.
 fn user(value: &NodeValue) -> Result<String, String> {
     match id(value)? {
-        group if group.starts_with('-') => Err("write a group's id under `allowed_chats`".to_owned()),
+        group if group.starts_with('-') => Err("put a group's id in `allowed_chats`".to_owned()),
         id => Ok(id),
     }
 }

@@ -1,13 +1,11 @@
-//! Addresses of models' APIs.
+//! Addresses of model APIs.
 
 use super::super::{env::Env, reader::Section};
-use pudu_client::{
-    model::{Vendor, WireKind},
-    net,
-};
+use pudu_model::{Vendor, WireKind};
+use pudu_net as net;
 use url::Url;
 
-/// Native clients of some providers take an address without the endpoint's path; it is added.
+/// Returns the base URL. Adds the vendor's path to an address without one, as the native clients of some providers do.
 pub(super) fn base_url(
     section: &Section<'_>,
     vendor: &'static Vendor,
@@ -33,7 +31,7 @@ pub(super) fn base_url(
     named.or_else(|| Url::parse(vendor.base_url).ok())
 }
 
-/// Ends of the addresses of calls. The API's own address ends before them.
+/// Paths of API calls, which are not part of the base URL.
 const CALLS: [&str; 8] = [
     "/api/chat",
     "/api/generate",
@@ -45,7 +43,7 @@ const CALLS: [&str; 8] = [
     "/responses",
 ];
 
-/// Refuses the address of a call in the place of the API's.
+/// Refuses the URL of a single call where the base URL is expected.
 fn refuse_call(section: &Section<'_>, url: &Url) {
     let path = url.path().trim_end_matches('/');
     let gemini = path
@@ -53,7 +51,7 @@ fn refuse_call(section: &Section<'_>, url: &Url) {
         .filter(|_| path.contains(":generateContent") || path.contains(":streamGenerateContent"));
     let call = match gemini {
         Some(at) => path.get(at..),
-        // Servers differ in whether letter case counts.
+        // Some servers ignore letter case.
         None => {
             let lower = path.to_ascii_lowercase();
             let call = CALLS.into_iter().find(|call| lower.ends_with(call));
@@ -63,17 +61,18 @@ fn refuse_call(section: &Section<'_>, url: &Url) {
     let Some(call) = call else { return };
     let mut shorter = url.clone();
     shorter.set_path(path.strip_suffix(call).unwrap_or(path));
-    // The shown address has no query and no credentials: written as shown, they would be lost.
+    // The displayed address omits the query and credentials, which would be lost if a person copied it.
     let is_shown_whole = url.query().is_none() && url.username().is_empty() && url.password().is_none();
     let help = match (section.variable("base_url").is_some(), is_shown_whole) {
-        (true, _) => format!("end it before `{call}`"),
+        (true, _) => format!("remove `{call}` from the end"),
         (false, true) => format!("write `base_url: {}`", net::shown_url(&shorter)),
         (false, false) => format!("remove `{call}` from it"),
     };
-    section.refuse("base_url", format!("it ends in `{call}`, which pudu adds to each call"), help);
+    section.refuse("base_url", format!("it ends with `{call}`, which pudu adds to each call"), help);
 }
 
-/// Reads an address as providers' own clients do: Ollama's is often `host:port`, or where it listens.
+/// Parses an address as the providers' own clients do: Ollama's is often `host:port`, or the address that it listens
+/// on.
 fn address(text: &str) -> Option<Url> {
     let text = text.trim();
     let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
@@ -81,7 +80,7 @@ fn address(text: &str) -> Option<Url> {
     Url::parse(&url.as_str().replacen("//0.0.0.0", "//127.0.0.1", 1)).ok()
 }
 
-/// Makes Azure's address of a deployment: its resource, the deployment's name, and the version of the API.
+/// Returns the URL of an Azure deployment, built from its resource, its name and the API version.
 fn azure_url(section: &Section<'_>, wire: WireKind, model: Option<&str>, env: &Env) -> Option<Url> {
     settings! { section =>
         /// Azure: URL of the resource.

@@ -1,9 +1,9 @@
-//! Budgets, and those that cannot be kept.
+//! Budgets, and messages about budgets that cannot be enforced.
 
 use super::*;
 
 #[test]
-fn a_budget_that_cannot_be_kept_stops_the_start() {
+fn an_unenforceable_budget_prevents_the_start() {
     let model =
         |more: &str| format!("models: [{{name: a, model: a, base_url: 'http://localhost/v1'{more}}}]\n");
     let priced = |currency: &str| {
@@ -11,42 +11,39 @@ fn a_budget_that_cannot_be_kept_stops_the_start() {
         model(&format!(", pricing: {pricing}"))
     };
     let check = |text: String, expect: &str| {
-        let said = said(&text, []);
+        let messages = messages(&text, []);
         match expect {
-            "" => assert_eq!(said, "", "{text}"),
-            expect => assert!(said.contains(expect), "{text}: {said}"),
+            "" => assert_eq!(messages, "", "{text}"),
+            expect => assert!(messages.contains(expect), "{text}: {messages}"),
         }
     };
     let money = "budgets: {person: {cost_per_day: 0.5}}\n";
     check(
         money.to_owned(),
-        "error: budgets: a budget in money needs models with prices, and none is written",
+        "error: budgets: a budget in money needs models with prices, but no model has one",
     );
-    check(
-        model("") + money,
-        "error: budgets: the model \"a\" has no price, so its calls would cost nothing here",
-    );
-    check(priced("EUR") + money, "the model \"a\" has its price in EUR, and the budgets are in USD");
+    check(model("") + money, "error: budgets: the model \"a\" has no price, so its calls would not count");
+    check(priced("EUR") + money, "the price of the model \"a\" is in EUR, but the budgets are in USD");
     check(priced("EUR") + "budgets: {currency: EUR, run: {cost: 1}}\n", "");
     check(model("") + "budgets: {room: {tokens_per_day: 0}, everybody: {tokens_per_month: 5}}\n", "");
     check(model("") + "budgets: {cheaper_model: b}\n", "error: budgets.cheaper_model: there is no model b");
     check("budgets: {person: {tokens_per_day: -1}}\n".into(), "error: budgets.person.tokens_per_day: ");
     check("budgets: {person: {tokens_per_day: lots}}\n".into(), "error: budgets.person.tokens_per_day: ");
     check("budgets: {warn_threshold: 1.5}\n".into(), "error: budgets.warn_threshold: ");
-    check("budgets: {person: {tokens: 5}}\n".into(), "budgets.person.tokens: pudu does not know this key");
+    check("budgets: {person: {tokens: 5}}\n".into(), "budgets.person.tokens: unknown key");
     let late = "token_budget: {enabled: true, warn_threshold: 0.9, hard_stop_threshold: 0.5}\n";
     check(
         late.into(),
-        "error: token_budget.hard_stop_threshold: a run would be stopped before its model is told",
+        "error: token_budget.hard_stop_threshold: a run would be stopped before its model is warned",
     );
     check(
         "token_budget: {max_tokens: 5}\n".into(),
-        "warning: token_budget: this budget is kept only with `enabled: true`",
+        "warning: token_budget: this budget applies only with `enabled: true`",
     );
 }
 
 #[test]
-fn a_task_has_deerflows_token_budget_if_nothing_else_is_said() {
+fn a_task_has_deerflows_token_budget_by_default() {
     let check = |text: &str, kind: &str, expect: Option<(u64, u64)>| {
         let hot = good(text, []).config.hot;
         let kind = hot.subagents.iter().find(|other| other.name == kind).unwrap();
@@ -65,7 +62,7 @@ fn a_task_has_deerflows_token_budget_if_nothing_else_is_said() {
     check(own, "bash", Some((500, 1_000)));
     check(own, "general-purpose", Some((700, 1_000)));
     let run = good("token_budget: {enabled: true, max_output_tokens: 10}\n", []).config.hot.run_tokens;
-    let limit = |limit: Option<pudu_client::harness::TokenLimit>| limit.map(|limit| (limit.warn, limit.stop));
+    let limit = |limit: Option<pudu_harness::TokenLimit>| limit.map(|limit| (limit.warn, limit.stop));
     assert_eq!(
         (limit(run.total), limit(run.input), limit(run.output)),
         (Some((160_000, 200_000)), None, Some((8, 10)))
@@ -74,12 +71,12 @@ fn a_task_has_deerflows_token_budget_if_nothing_else_is_said() {
 }
 
 #[test]
-fn a_misspelt_budget_stops_the_start() {
+fn a_misspelt_budget_prevents_the_start() {
     let check = |text: &str, key: &str, near: &str| {
-        let said = said(text, []);
+        let messages = messages(text, []);
         let help = if near.is_empty() { "remove it".to_owned() } else { format!("did you mean {near}") };
-        let told = format!("error: {key}: pudu does not know this key\n  help: {help}");
-        assert!(said.contains(&told), "{text}: {said}");
+        let expected = format!("error: {key}: unknown key\n  help: {help}");
+        assert!(messages.contains(&expected), "{text}: {messages}");
     };
     check("budgets: {persn: {tokens_per_day: 10}}\n", "budgets.persn", "`person`?");
     check("budgets: {person: {token_per_day: 5}}\n", "budgets.person.token_per_day", "`tokens_per_day`?");
@@ -102,46 +99,56 @@ fn a_misspelt_budget_stops_the_start() {
 }
 
 #[test]
-fn every_key_of_a_sub_agent_is_read_whatever_is_wrong_before_it() {
+fn every_key_of_a_sub_agent_is_checked_despite_earlier_errors() {
     let more = "tools: [ls], disallowed_tools: [bash_tool], skills: [a], model: inherit, max_turns: 5, timeout_seconds: 9";
     let text =
         format!("subagents: {{custom_agents: {{a: {{description: [b], system_prompt: 5, {more}}}}}}}\n");
-    let said = said(&text, []);
-    for key in ["description: found", "system_prompt: found", "disallowed_tools: pudu has no tool"] {
-        assert!(said.contains(&format!("error: subagents.custom_agents.a.{key}")), "{said}");
+    let messages = messages(&text, []);
+    for key in ["description: found", "system_prompt: found", "disallowed_tools: unknown tool"] {
+        assert!(messages.contains(&format!("error: subagents.custom_agents.a.{key}")), "{messages}");
     }
-    assert!(!said.contains("does not know this key"), "{said}");
+    assert!(!messages.contains("unknown key"), "{messages}");
 }
 
 #[test]
-fn a_sub_agent_has_a_name_of_its_own_and_only_models_and_skills_that_there_can_be() {
+fn names_models_and_skills_of_sub_agents_are_checked() {
     let check = |agents: &str, key: &str, what: &str, help: &str| {
         let models =
             "models: [{name: big, use: langchain_openai:ChatOpenAI, model: m, api_key: k-0123456789}]\n";
-        let said = said(&format!("{models}subagents: {{{agents}}}\n"), []);
-        assert!(said.contains(&format!("error: subagents.{key}: {what}")), "{agents}: {said}");
-        assert!(said.contains(help) && said.contains("config.yaml:3"), "{agents}: {said}");
+        let messages = messages(&format!("{models}subagents: {{{agents}}}\n"), []);
+        assert!(messages.contains(&format!("error: subagents.{key}: {what}")), "{agents}: {messages}");
+        assert!(messages.contains(help) && messages.contains("config.yaml:3"), "{agents}: {messages}");
     };
     let own = |name: &str, more: &str| {
         format!("custom_agents: {{\"{name}\": {{description: a, system_prompt: b{more}}}}}")
     };
     check(&own("a", ", model: small"), "custom_agents.a.model", "there is no model small", "`models`: big");
     check("agents: {bash: {model: small}}", "agents.bash.model", "there is no model small", "`models`: big");
-    check(&own("a", ", skills: [Wide Net]"), "custom_agents.a.skills", "no skill can be called", "hyphens");
-    check("agents: {bash: {skills: [../x]}}", "agents.bash.skills", "no skill can be called", "hyphens");
-    check(&own("a b", ""), "custom_agents.a b", "no sub-agent can be called", "up to 64 letters");
+    check(
+        &own("a", ", skills: [Wide Net]"),
+        "custom_agents.a.skills",
+        "\"Wide Net\" is not a valid skill name",
+        "hyphens",
+    );
+    check(
+        "agents: {bash: {skills: [../x]}}",
+        "agents.bash.skills",
+        "\"../x\" is not a valid skill name",
+        "hyphens",
+    );
+    check(&own("a b", ""), "custom_agents.a b", "\"a b\" is not a valid sub-agent name", "up to 64 letters");
     check(
         &own("bash", ""),
         "custom_agents.bash",
-        "there is a sub-agent \"bash\" already",
+        "the sub-agent \"bash\" already exists",
         "`subagents.agents`",
     );
     check(
         &own("General_Purpose", ""),
         "custom_agents.General_Purpose",
-        "there is a sub-agent",
-        "another name",
+        "the sub-agent \"general-purpose\" already exists",
+        "rename it",
     );
     let good = "subagents: {custom_agents: {web-net_2: {description: a, system_prompt: b, model: inherit, skills: [deep-net]}}}\n";
-    assert!(!said(good, []).contains("error"), "{}", said(good, []));
+    assert!(!messages(good, []).contains("error"), "{}", messages(good, []));
 }

@@ -1,5 +1,5 @@
-//! Makes `config.example.yaml` and the tables of `docs/configuration.md` of the declarations. The tests fail where
-//! a file is not what would be made; with `PUDU_UPDATE=1` they write it.
+//! Generates `config.example.yaml` and the tables of `docs/configuration.md` from the declarations. The tests fail if
+//! a file differs; with `PUDU_UPDATE=1` they write it.
 
 use super::*;
 use declaration::ValueKind;
@@ -11,9 +11,9 @@ const DOCS: &str = include_str!("../../../../docs/configuration.md");
 
 /// The beginning of the example.
 const HEAD: &str = "\
-# pudu's configuration: every key, its default and its meaning. It is made of the declarations in crates/config.
+# pudu's configuration: every key, its default and its meaning. It is generated from the declarations in crates/config.
 #
-# A key behind `# ` has no fixed default, or belongs to an entry that does not exist yet; remove the two
+# A key after `# ` has no fixed default, or belongs to an entry that does not exist yet; remove the two
 # characters to use it. A change of a `[restart]` key needs a restart, a change of an `[account]` key reconnects
 # the bot, and all other keys apply from the next message. A value that begins with `$` names a variable,
 # $NAME or ${NAME}, from the environment or from the file .env beside this one. A literal leading dollar sign is
@@ -22,7 +22,7 @@ const HEAD: &str = "\
 # docs/configuration.md has the same keys as tables, with types and limits.
 ";
 
-/// A key or a section, with those below it in the order of their reading.
+/// A key or a section, with its children in the order in which they are read.
 #[derive(Default)]
 struct Branch {
     name: String,
@@ -32,8 +32,8 @@ struct Branch {
 }
 
 impl Branch {
-    /// Returns all keys. A default in a file that has nothing is more usual than one in the sample. Keys of the second
-    /// model alone are for Azure.
+    /// Returns all keys. Defaults of an empty file take precedence over those of the sample. Keys of the second model alone
+    /// are for Azure.
     fn root(log: &Log, azure: bool) -> Self {
         let bare = load(&Start { dir: "/d".into(), ..Start::default() }).unwrap().keys;
         let mut root = Self::default();
@@ -45,7 +45,7 @@ impl Branch {
         root
     }
 
-    /// Puts keys before sections, and sections in the order of the page.
+    /// Sorts keys before sections, and sections in the order of the page.
     fn sort(&mut self, tables: &[&str]) {
         let place = |path: &str| tables.iter().position(|table| Some(*table) == home(tables, path));
         self.below.sort_by_key(|branch| branch.key.is_none().then(|| place(&branch.path)));
@@ -100,7 +100,7 @@ impl Branch {
     }
 }
 
-/// Makes an entry of a list: a dash before its first key.
+/// Turns lines into an entry of a list, with a dash before its first key.
 fn dashed(lines: Vec<String>) -> Vec<String> {
     let first = lines.iter().position(|line| !line.starts_with('#'));
     let start = |at| match Some(at) < first {
@@ -127,7 +127,7 @@ fn yaml(kind: &ValueKind, usual: &str) -> String {
     }
 }
 
-/// Returns the example; `all` is with every key in use.
+/// Returns the example; `all` uncomments every key.
 fn example(all: bool) -> String {
     let log = every_key();
     let blocks =
@@ -135,7 +135,7 @@ fn example(all: bool) -> String {
     format!("{HEAD}\n{}\n", blocks.collect::<Vec<_>>().join("\n\n"))
 }
 
-/// Returns the sections that the page has tables for, in its order; the empty one is the file's top.
+/// Returns the sections that have tables on the page, in its order; the empty one is the top level.
 fn tables(page: &str) -> Vec<&str> {
     let mark = |line: &&str| line.starts_with(MARK);
     page.lines().filter(mark).flat_map(prefixes).collect()
@@ -148,7 +148,7 @@ fn prefixes(line: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim)
 }
 
-/// Returns the table that a path belongs to: the one of the innermost section.
+/// Returns the table of a path: that of the innermost section.
 fn home<'a>(tables: &[&'a str], path: &str) -> Option<&'a str> {
     let covers = |prefix: &&&str| {
         let rest = path.strip_prefix(**prefix);
@@ -160,7 +160,7 @@ fn home<'a>(tables: &[&'a str], path: &str) -> Option<&'a str> {
     tables.iter().filter(covers).max_by_key(|prefix| prefix.len()).copied()
 }
 
-/// Returns the page with its tables made anew.
+/// Returns the page with newly generated tables.
 fn page(old: &str) -> String {
     let log = every_key();
     let (root, all) = (Branch::root(&log, true), tables(old));
@@ -196,7 +196,7 @@ fn page(old: &str) -> String {
     new.trim_end().to_owned() + "\n"
 }
 
-/// Compares a file with what would be made; writes it where that is asked for.
+/// Compares a file with the generated text, and writes it if requested.
 fn check(file: &str, made: &str) {
     let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
     if env::var_os("PUDU_UPDATE").is_some() {
@@ -205,17 +205,17 @@ fn check(file: &str, made: &str) {
     let first = |(old, new): &(&str, &str)| old != new;
     let old = fs::read_to_string(&path).unwrap();
     let differs = old.lines().zip(made.lines()).find(first);
-    assert!(old == made, "{file} is stale: PUDU_UPDATE=1 cargo test -p pudu-config makes it. {differs:?}");
+    assert!(old == made, "{file} is stale: run PUDU_UPDATE=1 cargo test -p pudu-config. {differs:?}");
 }
 
 #[test]
-fn the_example_and_the_page_are_made_of_the_declarations() {
+fn the_example_and_the_page_match_the_declarations() {
     check("config.example.yaml", &example(false));
     check("docs/configuration.md", &page(DOCS));
 }
 
 #[test]
-fn every_key_has_a_sentence_and_a_value_to_show() {
+fn every_key_has_a_description_and_an_example() {
     let log = every_key();
     let lacks = |key: &&&Key| {
         let declared = &key.declared;
@@ -227,7 +227,7 @@ fn every_key_has_a_sentence_and_a_value_to_show() {
 }
 
 #[test]
-fn the_example_says_nothing_but_the_defaults() {
+fn the_example_contains_only_defaults() {
     let example = good(EXAMPLE, []);
     assert_eq!(example.report.problems, []);
     let none = load(&Start { dir: "/d".into(), ..Start::default() }).unwrap();
@@ -235,7 +235,7 @@ fn the_example_says_nothing_but_the_defaults() {
 }
 
 #[test]
-fn the_example_can_be_read_with_every_key_in_use() {
+fn the_example_is_valid_with_every_key_enabled() {
     let env = [
         ("PUDU_TOKEN", "t"),
         ("OPENAI_API_KEY", "k"),
@@ -259,7 +259,7 @@ fn the_example_can_be_read_with_every_key_in_use() {
         .replace("passport: passport.json", "passport: {status: active}")
         .replace("mode: polling", "mode: webhook")
         .replace("mode: ws", "mode: webhook");
-    let expected = "config.yaml:LINE: warning: checkpointer: this has no effect beside `database`\n  \
+    let expected = "config.yaml:LINE: warning: checkpointer: this has no effect, because `database` is set\n  \
                     help: remove it; pudu keeps everything in one store\n\
                     config.yaml: note: different unit than in DeerFlow: subagents.agents.bash.max_turns (model calls), \
                     subagents.custom_agents.researcher.max_turns (model calls), subagents.max_turns (model calls)";
@@ -268,7 +268,7 @@ fn the_example_can_be_read_with_every_key_in_use() {
 }
 
 #[test]
-fn the_docs_list_what_is_not_used_and_every_class() {
+fn the_docs_list_unused_sections_and_all_classes() {
     for section in later::SECTIONS {
         assert!(DOCS.contains(&format!("`{section}`")), "{section}");
     }
@@ -278,7 +278,7 @@ fn the_docs_list_what_is_not_used_and_every_class() {
 }
 
 #[test]
-fn the_schema_knows_keys_and_refuses_others() {
+fn the_schema_accepts_known_keys_and_refuses_others() {
     let schema = schema();
     let at = |path: &str| schema.pointer(path).unwrap_or_else(|| panic!("{path}")).clone();
     let port = at("/properties/gateway/properties/port");
@@ -289,7 +289,7 @@ fn the_schema_knows_keys_and_refuses_others() {
         "Port to listen on; 0 takes any free port. Default: 8001. A change needs a restart."
     );
     assert_eq!(at("/properties/gateway/additionalProperties"), false);
-    assert_eq!(at("/properties/scheduler"), serde_json::json!({}));
+    assert_eq!(at("/properties/mcp_tasks"), serde_json::json!({}));
     for path in [
         "/properties/models/items/properties/num_ctx",
         "/properties/models/items/properties/azure_endpoint",

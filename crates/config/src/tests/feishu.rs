@@ -1,10 +1,10 @@
-//! Settings of a Feishu account, and messages on wrong ones.
+//! Settings of a Feishu bot, and messages about invalid ones.
 
 use super::*;
 use secrecy::ExposeSecret;
 
 #[test]
-fn a_feishu_account_has_all_that_it_needs() {
+fn a_feishu_bot_is_read_completely() {
     let read = |text: &str| {
         let loaded = good(text, [("T", "hush"), ("K", "key"), ("V", "token")]);
         let platform = loaded.config.hot.accounts[0].platform.clone();
@@ -31,28 +31,31 @@ fn a_feishu_account_has_all_that_it_needs() {
     assert_eq!(read(posted), (expected, "webhook", "hush key token".to_owned()));
 }
 
-/// GHSA-g353-mgv3-8pcj: a webhook is not opened with the verification token alone.
+/// GHSA-g353-mgv3-8pcj: the verification token alone is not enough for a webhook.
 #[test]
-fn a_webhook_is_not_opened_without_its_keys() {
+fn a_webhook_requires_its_keys() {
     let help = "help: copy it from the developer console: Events & Callbacks, Encryption Strategy";
     for (missing, there) in [("encrypt_key", "verification_token"), ("verification_token", "encrypt_key")] {
         let text =
             format!("channels: {{feishu: {{app_id: a, app_secret: s, mode: webhook, {there}: hush}}}}\n");
-        let said = said(&text, []);
-        let expected = format!("channels.feishu.{missing}: `mode: webhook` needs it");
-        assert!(said.contains(&expected) && said.contains(help) && !said.contains("hush"), "{said}");
+        let messages = messages(&text, []);
+        let expected = format!("channels.feishu.{missing}: required for `mode: webhook`");
+        assert!(
+            messages.contains(&expected) && messages.contains(help) && !messages.contains("hush"),
+            "{messages}"
+        );
     }
     let off = "channels: {feishu: {enabled: false, app_id: a, mode: webhook}}\n";
-    assert_eq!(said(off, []), "");
+    assert_eq!(messages(off, []), "");
 }
 
 #[test]
-fn only_ids_open_the_door() {
+fn only_ids_are_allowed_users() {
     let account =
         |ids: &str| format!("channels: {{feishu: {{app_id: a, app_secret: s, allowed_users: {ids}}}}}\n");
-    assert_eq!(said(&account("[ou_1a]"), []), "");
+    assert_eq!(messages(&account("[ou_1a]"), []), "");
     for typed in ["[ada]", "[\"@ada\"]", "[7]", "[ou_]", "[\"ou_1 \\\\n\"]", "\"\""] {
-        let said = said(&account(typed), []);
-        assert!(said.contains("people's begin with `ou_`"), "{typed}: {said}");
+        let messages = messages(&account(typed), []);
+        assert!(messages.contains("begin with `ou_` for users"), "{typed}: {messages}");
     }
 }

@@ -1,14 +1,14 @@
-//! Each kind of model entry that DeerFlow's example describes, one by one: it is understood without a remark, or the
-//! remark is this one.
+//! Each kind of model entry in DeerFlow's example: it is read without a message, or with exactly the
+//! expected one.
 
-use super::said;
+use super::messages;
 
-/// Keys that nearly every entry has.
+/// Keys of nearly every entry.
 const USUAL: &str = "max_retries: 2, context_window: 262144, supports_vision: true";
-/// Thinking that is switched in the body, in both directions.
+/// Keys that switch thinking on and off in the body.
 const SWITCHED: &str = "supports_thinking: true, when_thinking_enabled: {extra_body: {thinking: {type: enabled}}}, \
                         when_thinking_disabled: {extra_body: {thinking: {type: disabled}}}";
-/// The same within bounds that one provider sets.
+/// The same keys within one provider's limits.
 const ADAPTIVE: &str = "temperature: 1.0, supports_thinking: true, \
                         when_thinking_enabled: {extra_body: {thinking: {type: adaptive}}}, \
                         when_thinking_disabled: {extra_body: {thinking: {type: disabled}}}";
@@ -20,9 +20,9 @@ const MINIMAX: &str = "deerflow.models.patched_minimax:PatchedChatMiniMax";
 const OLLAMA: &str = "langchain_ollama:ChatOllama";
 
 #[test]
-fn each_entry_of_deerflows_example_starts_or_says_why_not() {
+fn every_model_of_deerflows_example_starts_or_reports_the_reason() {
     let entries = [
-        // Volcengine, its coding plan with two more vendors, Kimi: one class, addresses of their own.
+        // Volcengine, its coding plan with two more vendors, Kimi: one class, with different base URLs.
         (
             DEEPSEEK,
             "doubao-seed-1-8",
@@ -42,7 +42,7 @@ fn each_entry_of_deerflows_example_starts_or_says_why_not() {
             "api_base: https://api.moonshot.cn/v1, timeout: 600.0, max_tokens: 32768",
             SWITCHED,
         ),
-        // OpenAI, by both of its protocols, and gateways that speak the first.
+        // OpenAI with both of its protocols, and gateways that support the first.
         (OPENAI, "gpt-4", "request_timeout: 600.0, max_tokens: 4096, temperature: 0.7", ""),
         (
             OPENAI,
@@ -80,7 +80,7 @@ fn each_entry_of_deerflows_example_starts_or_says_why_not() {
             "base_url: https://api.atlascloud.ai/v1, request_timeout: 600.0",
             SWITCHED,
         ),
-        // Vendors with classes of their own.
+        // Vendors with their own classes.
         (
             "deerflow.models.patched_mimo:PatchedChatMiMo",
             "mimo-v2.5-pro",
@@ -112,7 +112,7 @@ fn each_entry_of_deerflows_example_starts_or_says_why_not() {
             "base_url: http://localhost:8989/v1, temperature: 0, read_timeout: 900.0, connect_timeout: 30.0, write_timeout: 60.0, pool_timeout: 30.0",
             "supports_thinking: false, supports_reasoning_effort: false",
         ),
-        // Protocols of their own.
+        // Vendors with their own protocols.
         (
             OLLAMA,
             "qwen3:32b",
@@ -138,10 +138,10 @@ fn each_entry_of_deerflows_example_starts_or_says_why_not() {
         let thinking = if thinking.is_empty() { String::new() } else { format!(", {thinking}") };
         let entry =
             format!("{{name: a, use: \"{class}\", model: \"{model}\"{key}, {USUAL}, {own}{thinking}}}");
-        let heard = said(&format!("models: [{entry}]\n"), [("KEY", "sk-test-0123456789")]);
+        let heard = messages(&format!("models: [{entry}]\n"), [("KEY", "sk-test-0123456789")]);
         problems.extend((!heard.is_empty()).then(|| format!("{model}: {heard}")));
     }
-    // The parts of an exchange have no limits of their own: `read_timeout` bounds each wait for bytes.
+    // The phases of a request have no separate limits: `read_timeout` limits each wait for bytes.
     let expected = "Qwen3-Coder-480B: config.yaml: note: not used by this version: models[].connect_timeout, \
                     models[].pool_timeout, models[].write_timeout";
     assert_eq!(problems.join("\n"), expected);

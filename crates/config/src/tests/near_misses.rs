@@ -1,17 +1,17 @@
-//! Texts that people write by habit or by mistake, and the messages on them.
+//! Common mistakes in files, and the messages about them.
 
 use super::*;
-use pudu_client::sandbox::CommandLimits;
+use pudu_sandbox::CommandLimits;
 use std::time::Duration;
 
-/// Checks that a file, whose first line here is line 2, is refused or warned of, with each of these texts.
+/// Checks that the messages about a file, whose text begins in line 2, contain each of these texts.
 fn check(text: &str, expected: &[&str]) {
-    let said = said(text, [("EMPTY", ""), ("PATIENT", "hush-hush"), ("LEFT", "your-openai-api-key")]);
-    expected.iter().for_each(|words| assert!(said.contains(words), "{text}: {said}"));
+    let messages = messages(text, [("EMPTY", ""), ("PATIENT", "hush-hush"), ("LEFT", "your-openai-api-key")]);
+    expected.iter().for_each(|words| assert!(messages.contains(words), "{text}: {messages}"));
 }
 
 #[test]
-fn a_key_at_the_top_that_is_near_a_known_one_stops_the_start() {
+fn a_misspelt_top_level_key_prevents_the_start() {
     for (key, meant) in [
         ("modles", "`models`"),
         ("model", "`models`"),
@@ -40,25 +40,25 @@ fn a_key_at_the_top_that_is_near_a_known_one_stops_the_start() {
         ("env", "sandbox.environment"),
         ("bot_token", "`channels."),
     ] {
-        let expected = format!("config.yaml:2:1: error: {key}: pudu does not know this key\n  help: ");
+        let expected = format!("config.yaml:2:1: error: {key}: unknown key\n  help: ");
         check(&format!("{key}: {{}}\n"), &[&expected, meant]);
     }
 }
 
 #[test]
-fn other_keys_at_the_top_are_named_and_those_of_the_operator_are_not() {
-    assert_eq!(said("X-mine: {a: 1}\n", []), "");
-    check("favourite: x\n", &["config.yaml:2:1: warning: favourite: pudu does not know this key"]);
+fn other_top_level_keys_are_reported_except_the_operators_own() {
+    assert_eq!(messages("X-mine: {a: 1}\n", []), "");
+    check("favourite: x\n", &["config.yaml:2:1: warning: favourite: unknown key"]);
     let text = "x-usual: &usual {temperature: 0.5, use: \"langchain_openai:ChatOpenAI\", base_url: \"http://10.0.0.1/v1\"}\n\
                 x-other: {modles: $NONE}\n\
                 models: [{<<: *usual, name: a, model: a}]\n";
-    assert_eq!(said(text, []), "");
+    assert_eq!(messages(text, []), "");
     assert_eq!(good(text, []).config.hot.models[0].settings.temperature, Some(0.5));
     check("models: [{name: a, model: a, x-mine: 1, api_key: k}]\n", &["warning: models[0].x-mine: "]);
 }
 
 #[test]
-fn quantities_have_units() {
+fn quantities_may_have_units() {
     let text = "run_timeout_seconds: 10m\n\
                 sandbox: {memory_limit: 2GB, disk_limit: 1GiB, bash_command_timeout: 1h30m}\n\
                 uploads: {max_file_size: 20MB, max_total_size: 1_000_000_000}\n\
@@ -89,45 +89,48 @@ fn quantities_have_units() {
 }
 
 #[test]
-fn a_quantity_that_cannot_be_read_is_refused_with_the_units_there_are() {
+fn an_invalid_quantity_is_refused_with_the_valid_units() {
     for (text, expected) in [
         (
             "run_timeout_seconds: 10 apples\n",
-            "found \"10 apples\", expected seconds, 1 to 31536000\n  help: write a number, or a time",
+            "found \"10 apples\", expected seconds from 1 to 31536000\n  help: write a number, or a time",
         ),
-        ("run_timeout_seconds: 2y\n", "expected seconds, 1 to 31536000"),
+        ("run_timeout_seconds: 2y\n", "expected seconds from 1 to 31536000"),
         (
             "retention: {threads_max_age_days: soon}\n",
-            "expected days, 0 to 36500\n  help: write whole days, such as 30d or 1y",
+            "expected days from 0 to 36500\n  help: write whole days, such as 30d or 1y",
         ),
         (
             "sandbox: {memory_limit: 2XB}\n",
-            "expected bytes, 67108864 to 1125899906842624\n  help: write bytes, or a size such as 500MB (decimal",
+            "expected bytes from 67108864 to 1125899906842624\n  help: write bytes, or a size such as 500MB (decimal",
         ),
         (
             "models: [{name: a, model: a, api_key: k, max_tokens: 8kB}]\n",
-            "expected tokens, 1 to 10000000\n  help: write a count",
+            "expected tokens from 1 to 10000000\n  help: write a count",
         ),
-        ("retention: {threads_max_age_days: 12h}\n", "expected days, 0 to 36500\n  help: write whole days"),
+        (
+            "retention: {threads_max_age_days: 12h}\n",
+            "expected days from 0 to 36500\n  help: write whole days",
+        ),
         ("channels: {timezone: +25:00}\n", "or an offset: +02:00"),
-        ("uploads: {max_files: 10k}\n", "expected whole number, 0 to 1000"),
+        ("uploads: {max_files: 10k}\n", "expected a whole number from 0 to 1000"),
         ("run_timeout_seconds: $PATIENT\n", "found something else in the variable $PATIENT"),
     ] {
         check(text, &["error: ", expected]);
     }
     for out_of_range in ["run_timeout_seconds: 2y\n", "retention: {threads_max_age_days: 200y}\n"] {
-        let said = said(out_of_range, []);
-        assert!(said.contains("expected") && !said.contains("help:"), "{said}");
+        let messages = messages(out_of_range, []);
+        assert!(messages.contains("expected") && !messages.contains("help:"), "{messages}");
     }
 }
 
 #[test]
-fn keys_that_are_none_have_their_own_errors() {
+fn placeholders_of_api_keys_have_their_own_errors() {
     let model = |key: &str| format!("models: [{{name: a, model: a, {key}}}]\n");
     for (key, expected) in [
         (
             "api_key: $EMPTY",
-            "error: models[0].api_key: the environment variable EMPTY is empty\n  help: set EMPTY; ",
+            "error: models[0].api_key: the environment variable EMPTY is empty\n  help: set EMPTY, or remove `api_key`",
         ),
         (
             "api_key: $NONE",
@@ -143,7 +146,7 @@ fn keys_that_are_none_have_their_own_errors() {
         ("api_key: sk-xxxxxxxx", "error: models[0].api_key: this is a placeholder"),
         (
             "api_key: $LEFT",
-            "error: models[0].api_key: the environment variable LEFT holds a placeholder, not a key\n  help: set LEFT",
+            "error: models[0].api_key: the environment variable LEFT is a placeholder, not a key\n  help: set LEFT",
         ),
         (
             "api_key: \"%OPENAI_API_KEY%\"",
@@ -161,16 +164,14 @@ fn keys_that_are_none_have_their_own_errors() {
     ] {
         check(&model(key), &[expected]);
     }
-    let left = said("models: [{name: a, model: a}]\n", [("OPENAI_API_KEY", "your-openai-api-key")]);
+    let left = messages("models: [{name: a, model: a}]\n", [("OPENAI_API_KEY", "your-openai-api-key")]);
     assert!(
-        left.contains(
-            "error: models[0].api_key: the environment variable OPENAI_API_KEY holds a placeholder"
-        ),
+        left.contains("error: models[0].api_key: the environment variable OPENAI_API_KEY is a placeholder"),
         "{left}"
     );
     for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"] {
-        let left = said("log_level: info\n", [(name, "your-api-key")]);
-        let expected = format!("error: models: the environment variable {name} holds a placeholder");
+        let left = messages("log_level: info\n", [(name, "your-api-key")]);
+        let expected = format!("error: models: the environment variable {name} is a placeholder");
         assert!(left.contains(&expected), "{left}");
     }
     check("gateway: {token: changeme}\n", &["error: gateway.token: this is a placeholder, not a secret"]);
@@ -178,14 +179,14 @@ fn keys_that_are_none_have_their_own_errors() {
         "channels: {telegram: {bot_token: YOUR_BOT_TOKEN}}\n",
         &["error: channels.telegram.bot_token: this is a placeholder"],
     );
-    assert_eq!(said("channels: {telegram: {enabled: false, bot_token: YOUR_BOT_TOKEN}}\n", []), "");
+    assert_eq!(messages("channels: {telegram: {enabled: false, bot_token: YOUR_BOT_TOKEN}}\n", []), "");
     for key in ["EMPTY", "none", "ollama", "sk-no-key-required", "sk-proj-yourself4711", "x", "hereabouts"] {
-        assert_eq!(said(&model(&format!("api_key: {key}")), []), "", "{key}");
+        assert_eq!(messages(&model(&format!("api_key: {key}")), []), "", "{key}");
     }
 }
 
 #[test]
-fn the_address_of_a_call_is_refused_with_that_of_the_api() {
+fn the_url_of_a_call_is_refused_with_the_base_url() {
     let model = |class: &str, url: &str| {
         format!("models: [{{name: a, model: a, api_key: k, use: \"{class}\", base_url: \"{url}\"}}]\n")
     };
@@ -193,12 +194,14 @@ fn the_address_of_a_call_is_refused_with_that_of_the_api() {
         (
             "langchain_openai:ChatOpenAI",
             "https://a.org/v1/chat/completions",
-            "it ends in `/chat/completions`, which pudu adds to each call\n  help: write `base_url: https://a.org/v1`",
+            "it ends with `/chat/completions`, which pudu adds to each call\n  help: write `base_url: \
+             https://a.org/v1`",
         ),
         (
             "langchain_openai:ChatOpenAI",
             "https://a.org/v1/Chat/Completions",
-            "it ends in `/Chat/Completions`, which pudu adds to each call\n  help: write `base_url: https://a.org/v1`",
+            "it ends with `/Chat/Completions`, which pudu adds to each call\n  help: write `base_url: \
+             https://a.org/v1`",
         ),
         ("langchain_openai:ChatOpenAI", "http://localhost:99999/v1", "help: write a port from 1 to 65535"),
         ("langchain_openai:ChatOpenAI", "http://", "help: write a host after the `//`"),
@@ -235,38 +238,41 @@ fn the_address_of_a_call_is_refused_with_that_of_the_api() {
     ] {
         check(&model(class, url), &["error: models[0].base_url: ", expected]);
     }
-    let said = said(
+    let messages = messages(
         &model("langchain_openai:ChatOpenAI", "$URL"),
         [("URL", "https://hush.org/v1/chat/completions")],
     );
-    assert!(said.contains("help: end it before `/chat/completions`") && !said.contains("hush"), "{said}");
+    assert!(
+        messages.contains("help: remove `/chat/completions` from the end") && !messages.contains("hush"),
+        "{messages}"
+    );
 }
 
 #[test]
-fn no_error_shows_what_a_variable_holds() {
+fn no_error_shows_the_value_of_a_variable() {
     let text = "sandbox: {mounts: [{host_path: $PATIENT, container_path: /mnt/a}, {host_path: /srv, container_path: $PATIENT}]}\n\
                 models: [{name: $PATIENT, model: a, api_key: k}, {name: $PATIENT, model: a, api_key: k}]\n\
                 approvals: {tools: [$PATIENT]}\n";
-    let said = said(text, [("PATIENT", "hush-hush")]);
+    let messages = messages(text, [("PATIENT", "hush-hush")]);
     assert!(
-        said.contains("$PATIENT is not an absolute path") && said.contains("have the name \"$PATIENT\""),
-        "{said}"
+        messages.contains("$PATIENT is not an absolute path") && messages.contains("are named \"$PATIENT\""),
+        "{messages}"
     );
-    assert!(!said.contains("hush"), "{said}");
+    assert!(!messages.contains("hush"), "{messages}");
 }
 
 #[test]
-fn a_text_between_percent_signs_is_a_variable_in_capital_letters_alone() {
+fn only_capital_letters_between_percent_signs_are_a_windows_variable() {
     let key = |key: &str| format!("models: [{{name: a, model: a, api_key: \"{key}\"}}]\n");
     for literal in ["%hush7%", "%Hush_7%", "%HUSH%7", "%7HUSH%", "%%"] {
-        let said = said(&key(literal), []);
-        assert!(!said.contains("how Windows writes"), "{literal}: {said}");
+        let messages = messages(&key(literal), []);
+        assert!(!messages.contains("how Windows writes"), "{literal}: {messages}");
     }
     check(&key("%HUSH_7%"), &["%HUSH_7% is how Windows writes", "set a variable to it"]);
 }
 
 #[test]
-fn a_folder_is_no_file() {
+fn a_folder_is_refused_as_a_config_file() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("config.yaml")).unwrap();
     for config in [None, Some("config.yaml".into()), Some(".".into())] {

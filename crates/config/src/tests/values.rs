@@ -1,22 +1,19 @@
-//! Values of a file.
+//! Values that are read from a file.
 
 use super::*;
-use pudu_client::harness::{CallFrequency, ContextRules, ContextSize, RestRules, ToolProgressRules};
-use pudu_client::{
-    MemoryMode, MemoryRetention,
-    base::Network,
-    containers::ExecMethod,
-    egress::Domain,
-    model::ModelSettings,
-    sandbox::{CommandLimits, Mount},
-};
+use pudu_agent::{MemoryMode, MemoryRetention, egress::Domain};
+use pudu_base::Network;
+use pudu_containers::ExecMethod;
+use pudu_harness::{CallFrequency, ContextRules, ContextSize, RestRules, ToolProgressRules};
+use pudu_model::ModelSettings;
+use pudu_sandbox::{CommandLimits, Mount};
 use pudu_texts::Language;
 use secrecy::ExposeSecret;
 use serde_json::json;
 use std::time::Duration;
 
 #[test]
-fn values_may_be_typed_as_text_or_come_from_variables() {
+fn values_may_be_text_or_variables() {
     let text = "gateway: {host: \"${HOST}\", port: $PORT, token: $TOKEN}\n\
                 sandbox: {allow_host_bash: $YES, bash_command_timeout: \"90.5\", ls_output_max_chars: 0}\n\
                 uploads: {max_files: \"3\"}\nlog_level: WARNING\n";
@@ -43,7 +40,7 @@ fn values_may_be_typed_as_text_or_come_from_variables() {
 }
 
 #[test]
-fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
+fn containers_have_deerflows_settings_by_default() {
     let aio = "deerflow.community.aio_sandbox:AioSandboxProvider";
     let Config { fixed, hot } = good(&format!("sandbox: {{use: \"{aio}\"}}\n"), []).config;
     let expected = DockerConfig {
@@ -92,7 +89,7 @@ fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
 }
 
 #[test]
-fn a_sandbox_has_the_network_the_folders_and_the_limits_that_it_is_given() {
+fn network_folders_and_limits_of_a_sandbox_are_read() {
     let text = "sandbox:\n  network: proxy\n  allowed_domains: [pypi.org, \"*.example.org:8443\"]\n  \
                 environment: {TZ: $ZONE, N: 5, EMPTY: null}\n  \
                 mounts: [{host_path: /srv/a, container_path: /mnt/a/, read_only: true}, \
@@ -115,8 +112,8 @@ fn a_sandbox_has_the_network_the_folders_and_the_limits_that_it_is_given() {
 }
 
 #[test]
-fn the_bind_flag_comes_before_the_environment_before_the_file() {
-    let bound = |bind: Option<&str>, env| {
+fn the_bind_flag_overrides_the_environment_which_overrides_the_file() {
+    let address = |bind: Option<&str>, env| {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("config.yaml"), "gateway: {host: localhost, port: 1}\n").unwrap();
         let start = Start { bind: bind.map(str::to_owned), env, dir: dir.path().into(), config: None };
@@ -124,15 +121,15 @@ fn the_bind_flag_comes_before_the_environment_before_the_file() {
         format!("{}:{}", gateway.host, gateway.port)
     };
     let env = || Env::from([("GATEWAY_HOST", "127.0.0.2"), ("GATEWAY_PORT", "2")]);
-    assert_eq!(bound(None, Env::default()), "localhost:1");
-    assert_eq!(bound(None, Env::from([("GATEWAY_PORT", "2")])), "localhost:2");
-    assert_eq!(bound(None, env()), "127.0.0.2:2");
-    assert_eq!(bound(Some(":3"), env()), "127.0.0.2:3");
-    assert_eq!(bound(Some("127.0.0.3:3"), env()), "127.0.0.3:3");
+    assert_eq!(address(None, Env::default()), "localhost:1");
+    assert_eq!(address(None, Env::from([("GATEWAY_PORT", "2")])), "localhost:2");
+    assert_eq!(address(None, env()), "127.0.0.2:2");
+    assert_eq!(address(Some(":3"), env()), "127.0.0.2:3");
+    assert_eq!(address(Some("127.0.0.3:3"), env()), "127.0.0.3:3");
 }
 
 #[test]
-fn the_file_beside_the_config_adds_variables() {
+fn a_dotenv_file_adds_variables() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join(".env"), "A=file\nB=file\nbroken\n").unwrap();
     std::fs::write(dir.path().join("c.yaml"), "config_version: 34\ngateway: {host: $A, token: $B}\n")
@@ -142,14 +139,14 @@ fn the_file_beside_the_config_adds_variables() {
     let loaded = load(&start).unwrap();
     let gateway = loaded.config.fixed.gateway;
     assert_eq!((gateway.host.as_str(), gateway.token.unwrap().expose_secret()), ("real", "file"));
-    let said = loaded.report.problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let messages = loaded.report.problems.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
-        said,
+        messages,
         ["warning: .env: line 3: this line has no `=`\n  help: write NAME=value, each on its own line"]
     );
 }
 
-/// Returns the protocol of a model, how its thoughts go back, and its address.
+/// Returns the protocol of a model, the field for its thoughts, and its base URL.
 fn wire(model: &ModelSettings) -> String {
     let thoughts = model.dialect.thoughts.unwrap_or("-");
     let needed = if model.dialect.needs_thoughts { "!" } else { "" };
@@ -157,7 +154,7 @@ fn wire(model: &ModelSettings) -> String {
 }
 
 #[test]
-fn a_model_has_its_dialect_and_what_its_class_would_be_given() {
+fn a_model_has_the_dialect_and_settings_of_its_class() {
     let text = "
 models:
   - name: thinker
@@ -214,7 +211,7 @@ models:
 }
 
 #[test]
-fn each_class_has_its_server_and_its_variable() {
+fn each_class_has_a_default_server_and_key_variable() {
     let cases = [
         ("langchain_openai:ChatOpenAI", "", "Chat - https://api.openai.com/v1 openai"),
         ("langchain_anthropic:ChatAnthropic", "", "Messages - https://api.anthropic.com/ anthropic"),
@@ -255,7 +252,7 @@ fn each_class_has_its_server_and_its_variable() {
 }
 
 #[test]
-fn without_a_model_a_key_in_the_environment_is_enough() {
+fn a_key_in_the_environment_replaces_a_configured_model() {
     let model = |env: Env| {
         let model = ModelConfig::from_env(&env)?.settings;
         Some(format!("{} {} {}", model.base_url, model.name, model.api_key.is_some()))
@@ -283,7 +280,7 @@ fn without_a_model_a_key_in_the_environment_is_enough() {
 }
 
 #[test]
-fn the_store_is_named_by_either_section() {
+fn either_section_selects_the_store() {
     let backend = |text: &str| {
         format!("{:?}", good(text, [("URL", "postgres://u:p@h/d")]).config.fixed.database.backend)
     };
@@ -310,7 +307,7 @@ fn the_store_is_named_by_either_section() {
 }
 
 #[test]
-fn tools_are_those_listed_and_all_where_none_is() {
+fn all_tools_are_available_if_none_is_listed() {
     let tools = |text: &str| {
         let tools = &good(text, []).config.hot.tools;
         tools.iter().map(|tool| format!("{}:{}", tool.tool.name(), tool.group)).collect::<Vec<_>>().join(" ")
@@ -331,7 +328,7 @@ fn tools_are_those_listed_and_all_where_none_is() {
 }
 
 #[test]
-fn an_account_is_on_when_it_says_so_or_has_credentials() {
+fn a_bot_is_enabled_explicitly_or_by_its_credentials() {
     let names = |text: &str| {
         let Config { hot, .. } = good(text, [("T", "1:x")]).config;
         let names: Vec<_> = hot.accounts.iter().map(|account| account.name.clone()).collect();
@@ -361,7 +358,7 @@ fn an_account_is_on_when_it_says_so_or_has_credentials() {
 }
 
 #[test]
-fn a_discord_account_listens_as_deerflows_keys_say() {
+fn deerflows_keys_restrict_a_discord_bot() {
     let rules = |guilds: &str, require_mention: bool, open_channels: &str, threads: bool| {
         format!(
             "ListenRules {{ guilds: {guilds}, require_mention: {require_mention}, open_channels: {open_channels}, threads: {threads} }}"
@@ -395,7 +392,7 @@ fn a_discord_account_listens_as_deerflows_keys_say() {
 }
 
 #[test]
-fn a_slack_account_has_what_its_way_of_events_needs() {
+fn a_slack_bot_is_read_for_each_event_delivery() {
     let socket = "channels: {slack: {bot_token: $T, app_token: $T, bot_user_id: U1, allowed_users: U1}}\n";
     let http =
         "channels: {slack: {bot_token: $T, event_delivery: http, signing_secret: $T, require_mention: no,
@@ -430,7 +427,7 @@ fn a_slack_account_has_what_its_way_of_events_needs() {
 }
 
 #[test]
-fn a_telegram_account_has_all_that_it_needs() {
+fn a_telegram_bot_is_read_completely() {
     let text = "channels: {bot: {type: telegram, bot_token: $T, api_url: 'http://127.0.0.1:9', mode: webhook,
         require_mention: no, webhook: {url: 'https://x.org/hook', secret_token: s-1_Ab2_C3-d4E_5}}}\n";
     let telegram = good(text, [("T", "1:x")]).config.hot.accounts[0].platform.clone();
@@ -448,7 +445,7 @@ fn a_telegram_account_has_all_that_it_needs() {
 }
 
 #[test]
-fn a_dingtalk_account_has_all_that_it_needs() {
+fn a_dingtalk_bot_is_read_completely() {
     let read = |text: &str| {
         let platform = good(text, [("T", "hush")]).config.hot.accounts[0].platform.clone();
         let secrets: Vec<_> = platform.secrets().into_iter().map(ExposeSecret::expose_secret).collect();
@@ -486,7 +483,7 @@ fn a_dingtalk_account_has_all_that_it_needs() {
 }
 
 #[test]
-fn who_may_speak_is_read_in_every_shape() {
+fn allowed_users_are_read_in_every_form() {
     let only = |ids: &[&str]| Allow::Only(ids.iter().map(|id| (*id).to_owned()).collect());
     let cases = [
         ("[]", Allow::Everyone),
@@ -514,7 +511,7 @@ fn who_may_speak_is_read_in_every_shape() {
 }
 
 #[test]
-fn an_account_has_its_own_manners_or_those_of_all() {
+fn settings_of_a_bot_override_the_common_ones() {
     let text = "channels:
   follow_ups: steer
   agent_choice: choose
@@ -546,7 +543,7 @@ fn an_account_has_its_own_manners_or_those_of_all() {
 }
 
 #[test]
-fn an_account_speaks_its_own_language_or_that_of_all_or_each_persons() {
+fn the_language_is_the_bots_or_the_common_one_or_each_users() {
     let text = |wide: &str| {
         format!(
             "channels:{wide}
@@ -568,11 +565,11 @@ fn an_account_speaks_its_own_language_or_that_of_all_or_each_persons() {
     assert_eq!((common, each), (None, vec![chinese, english, None]));
     let (common, each, other) = languages("\n  language: zh-CN");
     assert_eq!((common, each), (chinese, vec![chinese, english, chinese]));
-    assert_ne!(print, other, "its menu is made anew");
+    assert_ne!(print, other, "its menu is rebuilt");
 }
 
 #[test]
-fn a_file_in_deerflows_shape_works_as_it_is() {
+fn a_deerflow_file_works_unchanged() {
     let text = include_str!("deerflow.yaml");
     let env = [("TEST_KEY", "k"), ("TEST_BOT", "1:x")];
     let loaded = good(text, env);
@@ -586,12 +583,10 @@ fn a_file_in_deerflows_shape_works_as_it_is() {
 }
 
 #[test]
-fn long_results_are_as_deerflow_has_them() {
+fn long_results_follow_deerflows_settings() {
     let results = |text: &str| good(text, []).config.hot.results.clone();
-    let usual = LongResults {
-        rules: pudu_client::harness::ResultRules::default(),
-        folder: ".tool-results".to_owned(),
-    };
+    let usual =
+        LongResults { rules: pudu_harness::ResultRules::default(), folder: ".tool-results".to_owned() };
     assert_eq!(results(""), usual);
     let own = results(
         "tool_output: {enabled: false, externalize_min_chars: 500, preview_head_chars: 20, preview_tail_chars: 10, \
@@ -605,7 +600,7 @@ fn long_results_are_as_deerflow_has_them() {
 }
 
 #[test]
-fn a_tool_may_say_of_itself_that_it_needs_approval() {
+fn the_entry_of_a_tool_can_require_approval() {
     let text = "tools:\n  - {use: 'deerflow.community.ddg_search.tools:web_search_tool', approval: required}\n  \
                 - {use: 'deerflow.sandbox.tools:ls_tool'}\n\
                 approvals: {tools: [mail_send]}\n";
@@ -614,7 +609,7 @@ fn a_tool_may_say_of_itself_that_it_needs_approval() {
 }
 
 #[test]
-fn a_conversation_is_summarised_as_deerflow_says_it() {
+fn summarization_follows_deerflows_settings() {
     let read = |text: &str| good(text, []).config.hot.summarization.clone();
     assert_eq!(read(""), Summarization { rules: ContextRules::default(), model: None });
     let one = read("summarization: {enabled: false, trigger: {type: messages, value: 50}}\n").rules;
@@ -637,7 +632,7 @@ fn a_conversation_is_summarised_as_deerflow_says_it() {
 }
 
 #[test]
-fn a_run_that_repeats_itself_is_ended_as_deerflow_ends_it() {
+fn loop_detection_follows_deerflows_settings() {
     let rules = |text: &str| good(text, []).config.hot.loops.clone();
     assert_eq!(rules(""), Some(LoopRules::default()));
     assert_eq!(rules("loop_detection: {enabled: false}\n"), None);
@@ -675,7 +670,7 @@ fn a_run_that_repeats_itself_is_ended_as_deerflow_ends_it() {
 }
 
 #[test]
-fn memory_is_pudus_or_the_models_and_goes_by_age() {
+fn memory_has_a_mode_and_a_retention() {
     let text = "memory:\n  mode: tool\n  shutdown_flush_timeout_seconds: 5\n  backend_config: {queue_max_depth: 0, debounce_seconds: 7}\n\
                 retention: {memory_facts_max_age_days: 30, memory_turns_max_age_days: 0}\n";
     let hot = good(text, []).config.hot;

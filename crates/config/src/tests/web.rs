@@ -1,4 +1,4 @@
-//! The tools of the web, as files set them up.
+//! Settings of web tools.
 
 use super::*;
 use secrecy::ExposeSecret;
@@ -16,7 +16,7 @@ fn shown(entry: &str) -> String {
 }
 
 #[test]
-fn a_tool_has_its_provider_and_what_deerflow_calls_its_settings() {
+fn a_tool_has_its_provider_and_deerflows_settings() {
     let cases = [
         (
             "'deerflow.community.ddg_search.tools:web_search_tool', max_results: 3, region: de-de, safesearch: strict",
@@ -55,16 +55,16 @@ fn a_tool_has_its_provider_and_what_deerflow_calls_its_settings() {
 }
 
 #[test]
-fn a_key_that_is_needed_and_nowhere_is_an_error() {
+fn a_missing_required_key_is_an_error() {
     assert_eq!(
-        said("tools:\n  - {use: 'deerflow.community.serper.tools:image_search_tool'}\n", []),
-        "config.yaml:3:5: error: tools[0].api_key: no key is written, and SERPER_API_KEY is not set\n  \
-         help: set SERPER_API_KEY, or write `api_key: $NAME` with a variable of your own"
+        messages("tools:\n  - {use: 'deerflow.community.serper.tools:image_search_tool'}\n", []),
+        "config.yaml:3:5: error: tools[0].api_key: there is no `api_key`, and SERPER_API_KEY is not set\n  \
+         help: set SERPER_API_KEY, or write `api_key: $NAME` with another variable"
     );
 }
 
 #[test]
-fn what_may_be_reached_is_names_addresses_and_networks() {
+fn allowed_hosts_are_names_addresses_and_networks() {
     let reached =
         |typed: &str| good(&format!("web: {{allowed_hosts: {typed}}}\n"), []).config.hot.reachable.join(" ");
     for (typed, expect) in [
@@ -78,19 +78,16 @@ fn what_may_be_reached_is_names_addresses_and_networks() {
         assert_eq!(reached(typed), expect, "{typed}");
     }
     for (typed, expect) in [
-        ("https://wiki.internal", "write only the host's name, without https:// and path"),
-        (
-            "wiki.internal:80",
-            "write a name, an address, or a network such as 10.1.0.0/16; ports are not looked at",
-        ),
-        ("0.0.0.0/0", "this lets everything through; name the networks that are meant"),
-        ("10.0.0.0/33", "the number behind the slash is 1 to 32"),
-        ("'*'", "write a name, an address, or a network such as 10.1.0.0/16; ports are not looked at"),
+        ("https://wiki.internal", "write only the host name, without https:// and path"),
+        ("wiki.internal:80", "write a name, an address, or a network such as 10.1.0.0/16; ports are ignored"),
+        ("0.0.0.0/0", "this allows everything; list the allowed networks instead"),
+        ("10.0.0.0/33", "the number after the slash must be from 1 to 32"),
+        ("'*'", "write a name, an address, or a network such as 10.1.0.0/16; ports are ignored"),
     ] {
-        let said = said(&format!("web: {{allowed_hosts: [{typed}]}}\n"), []);
+        let messages = messages(&format!("web: {{allowed_hosts: [{typed}]}}\n"), []);
         assert!(
-            said.contains("web.allowed_hosts") && said.ends_with(&format!("help: {expect}")),
-            "{typed}: {said}"
+            messages.contains("web.allowed_hosts") && messages.ends_with(&format!("help: {expect}")),
+            "{typed}: {messages}"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! Commands over the API. Each has its own session, with a name chosen before it starts, so that it can be killed at
-//! any time.
+//! Runs commands over the API. Each has its own session with a name chosen before the start, so that it can be killed
+//! at any time.
 
 use super::{
     Aio, CALL_TIMEOUT,
@@ -10,9 +10,9 @@ use pudu_sandbox::{Capture, END, ROOT};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
 
-/// Timeout of one response; a longer command is polled again.
-const STEP: Duration = Duration::from_secs(25);
-/// Time between a command's timeout and the client's attempt to kill it.
+/// Timeout of one response. A command that takes longer is polled again.
+const POLL_TIMEOUT: Duration = Duration::from_secs(25);
+/// How long after a command's timeout the client waits for the API to kill it before killing it itself.
 const KILL_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// Runs a command.
@@ -32,7 +32,7 @@ pub(super) async fn run_with(
     run_at(aio, command, env, &format!("{ROOT}/workspace")).await
 }
 
-/// Runs a command in another folder than the workspace.
+/// Runs a command in a folder other than the workspace.
 pub(super) async fn run_at(
     aio: &Aio,
     command: &ShellCommand,
@@ -46,7 +46,7 @@ pub(super) async fn run_at(
             session.close().await;
             done
         }
-        // The API ignored its own timeout; dropping the session kills the command.
+        // The API ignored its own timeout. Dropping the session kills the command.
         Err(_) => {
             let (stdout, stderr) = (String::new(), String::new());
             Ok(Exec { stdout, stderr, code: None, killed: Some(Killed::Late), cut: false })
@@ -54,7 +54,7 @@ pub(super) async fn run_at(
     }
 }
 
-/// Session of one command. Kills the command if dropped before it ended.
+/// Session of one command. Kills the command if it is dropped before the command has ended.
 struct AioSession {
     aio: Aio,
     id: String,
@@ -73,11 +73,11 @@ impl AioSession {
             session_id: &self.id,
             exec_dir: folder,
             env,
-            timeout: STEP.as_secs_f64(),
+            timeout: POLL_TIMEOUT.as_secs_f64(),
             hard_timeout: command.timeout.as_secs_f64(),
             max_output_length: 2 * END,
         };
-        let first: ExecResult = self.aio.call("/v1/bash/exec", &request, STEP + CALL_TIMEOUT).await?;
+        let first: ExecResult = self.aio.call("/v1/bash/exec", &request, POLL_TIMEOUT + CALL_TIMEOUT).await?;
         let (mut out, mut err) = (Capture::default(), Capture::default());
         out.push(first.stdout.as_deref().unwrap_or_default().as_bytes());
         err.push(first.stderr.as_deref().unwrap_or_default().as_bytes());
@@ -105,12 +105,12 @@ impl AioSession {
             offset: at.0,
             stderr_offset: at.1,
             wait: true,
-            wait_timeout: STEP.as_secs_f64(),
+            wait_timeout: POLL_TIMEOUT.as_secs_f64(),
         };
-        self.aio.call("/v1/bash/output", &request, STEP + CALL_TIMEOUT).await
+        self.aio.call("/v1/bash/output", &request, POLL_TIMEOUT + CALL_TIMEOUT).await
     }
 
-    /// Deletes the session, which the API keeps otherwise. Background processes of the command keep running.
+    /// Deletes the session, which the API would otherwise keep. The command's background processes keep running.
     async fn close(mut self) {
         self.over = true;
         close(&self.aio, &self.id).await;

@@ -1,5 +1,5 @@
-//! Files over the API, by the agent's paths. This module decides which paths are valid and writable. Symlinks are
-//! resolved inside the container, which contains only the mounts.
+//! Reads and writes files over the API, by the agent's paths. Decides which paths are valid and writable.
+//! Symlinks are resolved inside the container, which contains only the mounts.
 
 use super::{Aio, CALL_TIMEOUT, api_gone, exec, refused, wire};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -23,7 +23,7 @@ pub(super) async fn read(aio: &Aio, path: &str, limit: u64) -> Result<Vec<u8>, S
     match answer.status() {
         StatusCode::OK => {}
         StatusCode::NOT_FOUND => return Err(SandboxError::Missing { path: path.to_owned() }),
-        status => return Err(refused(path, status, "the file cannot be read")),
+        status => return Err(refused(path, status, "cannot read the file")),
     }
     let size = answer.content_length().unwrap_or_default();
     let too_large = |size| SandboxError::TooLarge { path: path.to_owned(), size, limit };
@@ -44,14 +44,14 @@ pub(super) async fn write(aio: &Aio, path: &str, bytes: &[u8], append: bool) -> 
     aio.call::<Value>("/v1/file/write", &request, CALL_TIMEOUT).await.map(drop)
 }
 
-/// The API's documentation does not mention that it creates folders.
+/// Creates the parent folder of a file, because the API is not documented to do so.
 async fn make_folder(aio: &Aio, path: &str) -> Result<(), SandboxError> {
     let Some(folder) = Path::new(path).parent().and_then(Path::to_str) else { return Ok(()) };
     let command = ShellCommand::new(MAKE_FOLDER.to_owned(), CALL_TIMEOUT);
     let done = exec::run_with(aio, &command, BTreeMap::from([("PUDU_FOLDER", folder)])).await?;
     match done.code {
         Some(0) => Ok(()),
-        _ => Err(SandboxError::Refused(format!("{folder} cannot be made: {}", done.stderr.trim()))),
+        _ => Err(SandboxError::Refused(format!("cannot create {folder}: {}", done.stderr.trim()))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Request and response types of the API, as far as they are used.
+//! Request and response types of the API.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub(super) struct AioResponse<T> {
     pub(super) data: Option<T>,
 }
 
-/// Runs a command in its own process. Times are in seconds.
+/// Request to run a command in its own process. Times are in seconds.
 #[derive(Debug, Serialize)]
 pub(super) struct ExecRequest<'a> {
     pub(super) command: &'a str,
@@ -20,11 +20,11 @@ pub(super) struct ExecRequest<'a> {
     pub(super) exec_dir: &'a str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) env: BTreeMap<&'a str, &'a str>,
-    /// Time until the API responds with `running` while the command continues.
+    /// How long the API waits for the command before it responds with `running`.
     pub(super) timeout: f64,
-    /// Time until the API kills the command.
+    /// How long the command may run before the API kills it.
     pub(super) hard_timeout: f64,
-    /// Maximum length of each output in the response, in characters; the middle is cut.
+    /// Maximum length of each output in the response, in characters. A longer one loses its middle.
     pub(super) max_output_length: usize,
 }
 
@@ -47,19 +47,19 @@ pub(super) struct ExecResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CommandStatus {
-    /// It has not started.
+    /// The command has not started.
     Pending,
-    /// It is running.
+    /// The command is running.
     Running,
-    /// It exited.
+    /// The command exited.
     Completed,
-    /// It was killed by its timeout.
+    /// The command was killed at its timeout.
     TimedOut,
-    /// It was killed on request.
+    /// The command was killed on request.
     Killed,
 }
 
-/// Requests the output since the last call.
+/// Request for the output since the previous call.
 #[derive(Debug, Serialize)]
 pub(super) struct OutputRequest<'a> {
     pub(super) session_id: &'a str,
@@ -70,7 +70,7 @@ pub(super) struct OutputRequest<'a> {
     pub(super) wait_timeout: f64,
 }
 
-/// Output since the last call.
+/// Output since the previous call.
 #[derive(Debug, Deserialize)]
 pub(super) struct OutputResult {
     pub(super) stdout: Option<String>,
@@ -89,14 +89,14 @@ pub(super) struct CommandInfo {
     pub(super) exit_code: Option<i32>,
 }
 
-/// Kills the command of a session.
+/// Request to kill a session's command.
 #[derive(Debug, Serialize)]
 pub(super) struct KillRequest<'a> {
     pub(super) session_id: &'a str,
     pub(super) signal: &'a str,
 }
 
-/// Writes a file.
+/// Request to write a file.
 #[derive(Debug, Serialize)]
 pub(super) struct WriteRequest<'a> {
     pub(super) file: &'a str,
@@ -105,7 +105,7 @@ pub(super) struct WriteRequest<'a> {
     pub(super) append: bool,
 }
 
-/// Lists a folder.
+/// Request to list a folder.
 #[derive(Debug, Serialize)]
 pub(super) struct ListRequest<'a> {
     pub(super) path: &'a str,

@@ -1,4 +1,4 @@
-//! Doctor check of an engine.
+//! Checks an engine for `pudu doctor`.
 
 use super::{
     DockerEngine,
@@ -11,7 +11,7 @@ use pudu_base::SandboxError;
 pub struct EngineCheck {
     /// Version of the engine.
     pub version: String,
-    /// Version of its API.
+    /// Version of the engine's API.
     pub api: String,
     /// Whether the engine runs without root.
     pub rootless: bool,
@@ -23,15 +23,15 @@ impl DockerEngine {
     /// Inspects the engine without creating or pulling anything.
     ///
     /// # Errors
-    /// When the engine does not respond; the error suggests a fix.
+    /// When the engine does not respond. The error suggests a fix.
     pub async fn check_engine(&self) -> Result<EngineCheck, SandboxError> {
         let docker = self.0.link.docker().await?;
-        let version = docker.version().await.map_err(|error| failed("say its version", error))?;
+        let version = docker.version().await.map_err(|error| failed("report its version", error))?;
         let facts = self.0.link.facts().await?;
         let image = match docker.inspect_image(&self.0.settings.image).await {
             Ok(_) => true,
             Err(error) if status(&error) == Some(404) => false,
-            Err(error) => return Err(failed("look for the image", error)),
+            Err(error) => return Err(failed("inspect the image", error)),
         };
         let (api, version) = (version.api_version, version.version);
         let [version, api] = [version, api].map(Option::unwrap_or_default);

@@ -1,22 +1,22 @@
-//! Shell scripts that run in a container: to idle, to start a command and to kill one.
+//! Shell scripts that run in a container: one to idle, one to start a command, and one to kill it.
 
 /// Environment variable that identifies the processes of a command.
 pub(super) const MARK: &str = "PUDU_COMMAND";
-/// Its value for processes that belong to no command and are never killed.
+/// Value of the variable for processes that do not belong to a command and are never killed.
 pub(super) const NOBODY: &str = "nobody";
 
 /// Script of the container's first process.
 pub(super) const IDLE: &str = "while :; do sleep 86400; done";
 
-/// Starts a command in bash if available, otherwise in sh. The command is an argument and needs no quoting.
+/// Starts a command in bash if available, otherwise in sh. The command is passed as an argument and needs no quoting.
 pub(super) const BEGIN: &str =
     "if command -v bash >/dev/null 2>&1; then exec bash -c \"$1\"; else exec /bin/sh -c \"$1\"; fi";
 
-/// Kills all processes of the command given as argument, and exits with 0 when none is left.
+/// Kills all processes of the command with the mark given as argument, and exits with 0 when none is left.
 ///
-/// A process belongs to the command if its environment has the command's mark, or no mark at all: a process that
-/// cleared its environment is killed too. Processes with the mark of another command are left alone. All are stopped
-/// before they are killed, so that none can start new ones. The script needs only the shell's own `kill` and `/proc`.
+/// A process belongs to the command if its environment has the command's mark or no mark at all, because a process may
+/// have cleared its environment. Processes with another command's mark are left alone. All are stopped before they are
+/// killed, so that none can start new ones. The script needs only `/proc` and the shell's own `kill`.
 pub(super) const KILL: &str = r#"
 look() {
   found=

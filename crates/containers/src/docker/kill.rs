@@ -1,5 +1,5 @@
-//! Kills a command. The engine can start processes in a container but not end them, so another process kills them; if
-//! that fails, the whole container is removed.
+//! Kills a command with a second process in its container, because the engine cannot kill single processes. If that
+//! fails, the container is removed.
 
 use super::{
     DockerEngine,
@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use pudu_base::SandboxError;
 use std::time::Duration;
 
-/// Timeout of killing a command, after which the container is removed.
+/// Timeout for killing a command. When it expires, the container is removed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A running command. Dropping it kills the command.
@@ -37,10 +37,10 @@ impl RunningExec {
         self.over = true;
     }
 
-    /// Kills the command and returns when none of its processes is left.
+    /// Kills the command and waits until none of its processes is left.
     pub(super) async fn kill(mut self) {
         kill(&self.docker, &self.id, &self.exec, &self.mark).await;
-        // If this call is dropped, a background task finishes the work.
+        // Set only now: if this future is dropped earlier, a background task kills the command.
         self.over = true;
     }
 }
@@ -59,7 +59,7 @@ impl Drop for RunningExec {
 async fn kill(docker: &DockerEngine, id: &BoxId, exec: &str, mark: &str) {
     let killing = async {
         try_kill(docker, id, mark).await?;
-        // A command abandoned during its start may start afterwards.
+        // A command that was abandoned during its start may still start afterwards.
         while runs(docker, exec).await? {
             try_kill(docker, id, mark).await?;
         }
@@ -68,21 +68,21 @@ async fn kill(docker: &DockerEngine, id: &BoxId, exec: &str, mark: &str) {
     let why = match tokio::time::timeout(KILL_TIMEOUT, killing).await {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.to_string(),
-        Err(_) => "it took too long".to_owned(),
+        Err(_) => "timed out".to_owned(),
     };
-    tracing::warn!(%id, why, "removing container: its command cannot be killed alone");
+    tracing::warn!(%id, why, "removing container, because its command cannot be killed separately");
     if let Err(error) = docker.remove(id).await {
-        tracing::error!(%id, %error, "failed to remove container of command to be killed");
+        tracing::error!(%id, %error, "failed to remove container");
     }
 }
 
-/// Returns whether the engine reports a command as running. A removed container runs nothing.
+/// Returns whether the engine reports a command as running; `false` if the container has been removed.
 async fn runs(docker: &DockerEngine, exec: &str) -> Result<bool, SandboxError> {
     let engine = docker.0.link.docker().await?;
     match engine.inspect_exec(exec).await {
         Ok(state) => Ok(state.running.unwrap_or_default()),
         Err(error) if super::status(&error) == Some(404) => Ok(false),
-        Err(error) => Err(failed("ask for the command", error)),
+        Err(error) => Err(failed("inspect the command", error)),
     }
 }
 
@@ -97,7 +97,7 @@ async fn try_kill(docker: &DockerEngine, id: &BoxId, mark: &str) -> Result<(), S
     };
     let made = match engine.create_exec(&docker.name(id), options).await {
         Ok(made) => made,
-        // A removed container runs nothing.
+        // Nothing runs in a removed container.
         Err(error) if matches!(super::status(&error), Some(404 | 409)) => return Ok(()),
         Err(error) => return Err(failed("kill the command", error)),
     };
@@ -118,7 +118,7 @@ async fn try_kill(docker: &DockerEngine, id: &BoxId, mark: &str) -> Result<(), S
         match (state.running, state.exit_code) {
             (Some(true), _) => tokio::time::sleep(Duration::from_millis(20)).await,
             (_, Some(0)) => return Ok(()),
-            (_, code) => return Err(SandboxError::Refused(format!("something is left ({code:?}) {said}"))),
+            (_, code) => return Err(SandboxError::Refused(format!("processes are left ({code:?}): {said}"))),
         }
     }
 }

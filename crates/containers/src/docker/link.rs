@@ -1,4 +1,4 @@
-//! The connection to the engine, facts about the engine, and the mapping of its errors.
+//! Connects to the engine, and maps its errors to messages for the operator.
 
 use super::super::root;
 use bollard::{API_DEFAULT_VERSION, Docker, errors::Error};
@@ -6,10 +6,10 @@ use pudu_base::SandboxError;
 use std::{io, path::PathBuf};
 use tokio::sync::OnceCell;
 
-/// Timeout of a response of the engine, in seconds; streams are not limited.
+/// Timeout for a response from the engine, in seconds. Streams are not limited.
 const RESPONSE_TIMEOUT_SECS: u64 = 60;
 
-/// A connection that is opened on first use, and again after a failure.
+/// A connection that is opened on first use. A failed attempt is repeated on the next use.
 pub(super) struct EngineLink {
     host: String,
     certificates: Option<PathBuf>,
@@ -20,9 +20,9 @@ pub(super) struct EngineLink {
 /// Facts about an engine that affect the creation of containers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// Whether the engine runs without root: root in its containers is the user who started it.
+    /// Whether the engine runs without root. Root in its containers is then the user who started it.
     pub(super) rootless: bool,
-    /// Whether the engine maps container users to other users of the machine by default.
+    /// Whether the engine maps users in containers to other users of the machine by default.
     pub(super) remaps: bool,
 }
 
@@ -31,14 +31,14 @@ impl EngineLink {
         Self { host, certificates, docker: OnceCell::new(), facts: OnceCell::new() }
     }
 
-    /// Returns a client with the API version that both sides support.
+    /// Returns a client that uses an API version supported by both sides.
     pub(super) async fn docker(&self) -> Result<&Docker, SandboxError> {
         self.docker.get_or_try_init(|| self.connect()).await
     }
 
     async fn connect(&self) -> Result<Docker, SandboxError> {
         let connected = self.open().map_err(|error| failed("connect", error))?;
-        connected.negotiate_version().await.map_err(|error| failed("ask for the version", error))
+        connected.negotiate_version().await.map_err(|error| failed("negotiate the API version", error))
     }
 
     fn open(&self) -> Result<Docker, Error> {
@@ -58,7 +58,7 @@ impl EngineLink {
     pub(super) async fn facts(&self) -> Result<Facts, SandboxError> {
         let ask = async || {
             let info = self.docker().await?.info().await;
-            let options = info.map_err(|error| failed("ask for its ways", error))?.security_options;
+            let options = info.map_err(|error| failed("report its settings", error))?.security_options;
             let options = options.unwrap_or_default();
             let has = |name: &str| options.iter().any(|option| option.split(',').any(|part| part == name));
             Ok(Facts { rootless: has("name=rootless"), remaps: has("name=userns") })
@@ -75,7 +75,7 @@ pub(super) fn status(error: &Error) -> Option<u16> {
     }
 }
 
-/// Returns the error of a failed call, with a fix for the operator. The model sees it too.
+/// Returns the error for a failed call, with a fix for the operator. The model sees it too.
 pub(super) fn failed(doing: &str, error: Error) -> SandboxError {
     let text = match error {
         Error::DockerResponseServerError { status_code, message } => {
@@ -84,20 +84,22 @@ pub(super) fn failed(doing: &str, error: Error) -> SandboxError {
         }
         Error::SocketNotFoundError(path) => {
             format!(
-                "no container engine: there is no socket {path}; start Docker, or set sandbox.docker_host"
+                "no container engine found: the socket {path} does not exist; start Docker, or set \
+                 sandbox.docker_host"
             )
         }
         Error::UnsupportedURISchemeError { uri } => {
             format!(
-                "the container engine's address {uri} is neither unix:// nor tcp://: mend sandbox.docker_host"
+                "the container engine's address {uri} must begin with unix:// or tcp://; fix \
+                 sandbox.docker_host"
             )
         }
         error => {
             let help = match io_kind(&error) {
                 Some(io::ErrorKind::PermissionDenied) => {
-                    "; let pudu's user into the group that has the socket (usually docker)"
+                    "; add pudu's user to the group that owns the socket (usually docker)"
                 }
-                Some(_) => "; see whether it runs",
+                Some(_) => "; check that it is running",
                 None => "",
             };
             format!("the container engine could not {doing}: {}{help}", root(&error))

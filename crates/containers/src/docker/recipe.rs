@@ -1,4 +1,4 @@
-//! Specification of a container in the engine's format.
+//! Builds the specification of a container in the engine's format.
 
 use super::{API_PORT, DockerSettings, ExecMethod, command, link::Facts, network};
 use crate::{Order, engine::fingerprint};
@@ -10,20 +10,20 @@ use pudu_sandbox::ROOT;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 
-/// Label with the owner: a fingerprint of the daemon's home.
+/// Label with the owner, which is a fingerprint of the daemon's home.
 pub(super) const HOME: &str = "pudu.home";
-/// Label with the pool's ID of the container.
+/// Label with the pool's ID for the container.
 pub(super) const BOX: &str = "pudu.box";
 /// Label with the thread, for administrators.
 const THREAD: &str = "pudu.thread";
 /// Label with a fingerprint of the specification.
 pub(super) const ORDER: &str = "pudu.order";
 
-/// Shared memory for the browser in the all-in-one image, in bytes. Unused memory costs nothing.
+/// Size of the shared memory for the browser in the all-in-one image, in bytes. Unused memory costs nothing.
 const SHARED_MEMORY: i64 = 2 << 30;
 
-/// Returns a fingerprint of a container's specification, without the published port of its API. A container with
-/// another fingerprint has to be replaced.
+/// Returns a fingerprint of a container's specification without the published port of its API. A container with another
+/// fingerprint has to be replaced.
 pub(super) fn order(settings: &DockerSettings, order: &Order, facts: &Facts) -> String {
     // The fingerprint omits values that cannot be written as JSON.
     let body = serde_json::to_value(container_spec(settings, order, facts, 0)).unwrap_or_default();
@@ -32,7 +32,7 @@ pub(super) fn order(settings: &DockerSettings, order: &Order, facts: &Facts) -> 
     fingerprint(&text)
 }
 
-/// Writes a value with sorted keys, because the order of maps is random.
+/// Writes a value with sorted keys, because the order of hash maps is random.
 fn write(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
@@ -54,7 +54,7 @@ fn write(value: &Value, out: &mut String) {
     }
 }
 
-/// Returns the complete specification with its labels. With port 0 the engine chooses one.
+/// Returns the complete specification with its labels. If `port` is 0, the engine chooses one.
 pub(super) fn body(
     settings: &DockerSettings,
     home: &str,
@@ -96,15 +96,15 @@ fn container_spec(settings: &DockerSettings, order: &Order, facts: &Facts, port:
     }
 }
 
-/// Returns the host configuration that is common to both kinds.
+/// Returns the host configuration that both kinds of containers share.
 fn host(settings: &DockerSettings, order: &Order, facts: &Facts) -> HostConfig {
     let memory = i64::try_from(settings.limits.memory).unwrap_or(i64::MAX);
-    #[allow(clippy::cast_possible_truncation, reason = "the configuration bounds it")]
+    #[allow(clippy::cast_possible_truncation, reason = "the configuration limits the value")]
     let cpus = settings.cpus.map(|cpus| (cpus * 1e9) as i64);
     HostConfig {
         mounts: Some(order.mounts.iter().map(|mount| bind(settings, mount)).collect()),
         memory: Some(memory),
-        // No additional swap.
+        // Equal to the memory limit, so that there is no swap.
         memory_swap: Some(memory),
         pids_limit: Some(i64::try_from(settings.limits.processes).unwrap_or(i64::MAX)),
         nano_cpus: cpus,
@@ -119,7 +119,7 @@ fn host(settings: &DockerSettings, order: &Order, facts: &Facts) -> HostConfig {
     }
 }
 
-/// Specification of an idle container whose commands have no capabilities.
+/// Returns the host configuration of an idle container, whose commands have no capabilities.
 fn idle_spec(host: HostConfig, settings: &DockerSettings) -> HostConfig {
     let scratch = format!("rw,nosuid,nodev,mode=1777,size={}", settings.limits.memory / 2);
     let tmpfs = ["/tmp", "/var/tmp", "/run"].map(|path| (path.to_owned(), scratch.clone())).into();
@@ -134,8 +134,8 @@ fn idle_spec(host: HostConfig, settings: &DockerSettings) -> HostConfig {
     }
 }
 
-/// Specification of a container that serves the API. Its browser creates namespaces, which the engine's seccomp filter
-/// denies.
+/// Returns the host configuration of a container that serves the API. Its browser creates namespaces, which the
+/// engine's seccomp filter would deny.
 fn serving(host: HostConfig, settings: &DockerSettings, port: u16) -> HostConfig {
     let log = [("max-size", "1m"), ("max-file", "1")].map(|(key, value)| (key.to_owned(), value.to_owned()));
     let published = PortBinding {
@@ -151,13 +151,14 @@ fn serving(host: HostConfig, settings: &DockerSettings, port: u16) -> HostConfig
     }
 }
 
-/// Returns the user and group of commands. In a rootless engine, root of a container is the user that owns the files.
+/// Returns the user and group for commands. With a rootless engine, root in a container is the user that owns the
+/// files.
 pub(super) fn user(settings: &DockerSettings, facts: &Facts) -> String {
     let (user, group) = if facts.rootless { (0, 0) } else { settings.owner };
     format!("{user}:{group}")
 }
 
-/// Returns the environment of commands. The image's `PATH` is kept.
+/// Returns the environment for commands. The image's `PATH` is kept.
 fn environment(settings: &DockerSettings) -> Vec<String> {
     let home = format!("{ROOT}/workspace");
     let usual = [
@@ -180,7 +181,7 @@ fn bind(settings: &DockerSettings, mount: &pudu_sandbox::Mount) -> Mount {
         source: Some(settings.engine_path(&mount.host).to_string_lossy().into_owned()),
         typ: Some(MountType::BIND),
         read_only: Some(mount.read_only),
-        // Later mounts below this folder on this machine stay invisible.
+        // Keeps later mounts below this folder on this machine invisible.
         bind_options: Some(MountBindOptions {
             propagation: Some(bollard::models::MountBindOptionsPropagationEnum::RPRIVATE),
             ..MountBindOptions::default()

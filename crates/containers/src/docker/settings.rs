@@ -1,4 +1,4 @@
-//! Settings of containers.
+//! Settings of containers on a Docker engine.
 
 use pudu_base::Network;
 use pudu_sandbox::CommandLimits;
@@ -9,22 +9,22 @@ use std::path::{Path, PathBuf};
 pub enum ExecMethod {
     /// Over the HTTP API of the image.
     Aio,
-    /// By the engine: works with any image that has a shell.
+    /// By the engine, which works with any image that has a shell.
     Exec,
 }
 
 /// Settings of containers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DockerSettings {
-    /// Address of the engine: `unix:///var/run/docker.sock`, `tcp://host:port`.
+    /// Address of the engine, such as `unix:///var/run/docker.sock` or `tcp://host:port`.
     pub host: String,
     /// Folder with `ca.pem`, `cert.pem` and `key.pem`, for an engine with TLS.
     pub certificates: Option<PathBuf>,
-    /// Image of containers.
+    /// Image for containers.
     pub image: String,
     /// How commands are started.
     pub api: ExecMethod,
-    /// First port of this machine to publish the image's API on; `None` lets the engine choose.
+    /// First port on this machine to publish the image's API on; `None` lets the engine choose.
     pub port: Option<u16>,
     /// Address to publish the API on.
     pub bind: String,
@@ -32,19 +32,19 @@ pub struct DockerSettings {
     pub reach: String,
     /// Prefix of the containers' names.
     pub prefix: String,
-    /// Environment variables of commands, in addition to the defaults.
+    /// Environment variables for commands, in addition to the defaults.
     pub environment: Vec<(String, String)>,
     /// Network access of containers; never [`Network::Proxy`].
     pub network: Network,
     /// Resource limits of a container.
     pub limits: CommandLimits,
-    /// Number of processors that a container may use; unlimited if `None`.
+    /// Number of CPUs that a container may use; unlimited if `None`.
     pub cpus: Option<f64>,
     /// The daemon's home.
     pub home: PathBuf,
     /// The home as the engine sees it, if the daemon runs in a container.
     pub host_home: Option<PathBuf>,
-    /// User and group of commands, which own the threads' files. In the all-in-one image commands always run as
+    /// User and group of commands, which own the threads' files. In the all-in-one image, commands always run as
     /// [`GEM`].
     pub owner: (u32, u32),
 }
@@ -53,7 +53,7 @@ pub struct DockerSettings {
 pub const GEM: (u32, u32) = (1000, 1000);
 
 impl DockerSettings {
-    /// Translates a path of the daemon to the engine's view.
+    /// Translates a path from the daemon's view to the engine's.
     pub(super) fn engine_path(&self, path: &Path) -> PathBuf {
         match (&self.host_home, path.strip_prefix(&self.home)) {
             (Some(host), Ok(rest)) if rest.as_os_str().is_empty() => host.clone(),

@@ -1,4 +1,4 @@
-//! Commands in a container of any image with a shell: the engine starts each as a separate process.
+//! Runs commands in a container of any image with a shell, each as a separate process of the engine.
 
 use super::{
     DockerEngine,
@@ -17,12 +17,11 @@ use pudu_base::{BoxFuture, Exec, Killed, SandboxError, ShellCommand, Variable};
 use pudu_sandbox::{Capture, DRAIN};
 use std::{pin::pin, time::Duration};
 
-/// Interval between checks whether a command has ended. Its output may stay open longer, because of background
-/// processes.
-const ASK: Duration = Duration::from_millis(100);
-/// Timeout of one response of the engine.
-const SLOW: Duration = Duration::from_secs(5);
-/// Maximum length of a command, in bytes: the kernel limits an argument to 128 KiB.
+/// Interval between checks for the end of a command, whose output background processes may keep open longer.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Timeout of one response from the engine.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum length of a command, in bytes. The kernel limits an argument to 128 KiB.
 const MAX_COMMAND_BYTES: usize = 127 * 1024;
 
 /// Runs commands in one container.
@@ -44,7 +43,7 @@ impl ContainerShell {
 
     async fn run(&self, command: &ShellCommand) -> Result<Exec, SandboxError> {
         if command.script.len() > MAX_COMMAND_BYTES {
-            let text = "the command is too long: write it to a file with write_file, and run that";
+            let text = "the command is too long; write it to a file with write_file and run the file";
             return Err(SandboxError::Refused(text.to_owned()));
         }
         let mark = random_word()?;
@@ -56,7 +55,7 @@ impl ContainerShell {
             started.map_err(|error| failed("run the command", error))?
         else {
             return Err(SandboxError::Refused(
-                "the container engine does not show the command's output".to_owned(),
+                "the container engine does not return the command's output".to_owned(),
             ));
         };
         let (mut out, mut err) = (Capture::default(), Capture::default());
@@ -74,7 +73,7 @@ impl ContainerShell {
         Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed, cut })
     }
 
-    /// Prepares a command, in a new container if the previous one is gone.
+    /// Prepares a command, in a new container if the old one is gone.
     async fn prepare(&self, command: &ShellCommand, mark: &str) -> Result<String, SandboxError> {
         match self.create(command, mark).await? {
             Ok(exec) => Ok(exec),
@@ -118,7 +117,7 @@ impl ContainerShell {
         let folder = self.order.mounts.first().map(|own| own.host.clone()).unwrap_or_default();
         let mut disk = pin!(pudu_sandbox::disk(folder, limit));
         let mut late = pin!(tokio::time::sleep(timeout));
-        let mut asking = tokio::time::interval_at(tokio::time::Instant::now() + ASK, ASK);
+        let mut asking = tokio::time::interval_at(tokio::time::Instant::now() + POLL_INTERVAL, POLL_INTERVAL);
         let mut reading = pin!(read(output, out, err));
         let mut read = false;
         loop {
@@ -133,10 +132,10 @@ impl ContainerShell {
                 }
                 _ = asking.tick() => {
                     // A slow engine does not delay the command's timeout.
-                    let Ok(asked) = tokio::time::timeout(SLOW, self.ended(exec)).await else { continue };
+                    let Ok(asked) = tokio::time::timeout(RESPONSE_TIMEOUT, self.ended(exec)).await else { continue };
                     let Some(code) = asked? else { continue };
                     if !read {
-                        // A timeout here only means that a background process is still running.
+                        // A timeout only means that a background process keeps the output open.
                         tokio::time::timeout(DRAIN, reading).await.ok();
                     }
                     return Ok(ExecEnd::Itself(code));
@@ -145,19 +144,19 @@ impl ContainerShell {
         }
     }
 
-    /// Returns the exit code of a command if it has ended.
+    /// Returns the exit code of a command; `None` if the command has not ended.
     async fn ended(&self, exec: &str) -> Result<Option<Option<i32>>, SandboxError> {
         let engine = self.docker.0.link.docker().await?;
         let state = engine.inspect_exec(exec).await.map_err(|error| match status(&error) {
             Some(404) => container_ended(),
-            _ => failed("ask for the command", error),
+            _ => failed("inspect the command", error),
         })?;
         if state.running.unwrap_or_default() {
             return Ok(None);
         }
         match state.exit_code {
             Some(code) => Ok(Some(i32::try_from(code).ok())),
-            // It has not started, or its container is gone.
+            // The command has not started, or its container is gone.
             None if self.docker.alive(&self.order.id).await => Ok(None),
             None => Err(container_ended()),
         }
@@ -165,8 +164,8 @@ impl ContainerShell {
 }
 
 fn container_ended() -> SandboxError {
-    let text = "the container ended while the command ran; files under /mnt/user-data are kept, and the next command \
-                runs in a new container";
+    let text = "the container ended while the command was running; files under /mnt/user-data are kept, and \
+                the next command runs in a new container";
     SandboxError::Refused(text.to_owned())
 }
 
@@ -176,7 +175,7 @@ async fn read(
     err: &mut Capture,
 ) -> Result<(), SandboxError> {
     while let Some(piece) = output.next().await {
-        match piece.map_err(|error| failed("show the command's output", error))? {
+        match piece.map_err(|error| failed("stream the command's output", error))? {
             LogOutput::StdErr { message } => err.push(&message),
             LogOutput::StdOut { message } | LogOutput::Console { message } => out.push(&message),
             LogOutput::StdIn { .. } => {}

@@ -1,4 +1,4 @@
-//! The connection to a cluster: by kubeconfig, or by the service account of pudu's own Pod.
+//! Connects to a cluster with a kubeconfig, or with the service account of pudu's own Pod.
 
 use super::{PodSettings, trouble::ClusterError};
 use k8s_openapi::api::{core::v1::Pod, networking::v1::NetworkPolicy};
@@ -8,12 +8,12 @@ use kube::{
 };
 use std::time::Duration;
 
-/// Timeout of a response of the API server; execs have their own timeout.
-const SOON: Duration = Duration::from_secs(30);
-/// Timeout to connect.
-const CONNECT: Duration = Duration::from_secs(10);
+/// Timeout for a response from the API server. Execs have their own timeout.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout for connecting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Client for the used parts of a cluster's API.
+/// Client for the parts of a cluster's API that are used here.
 pub(crate) struct Cluster {
     client: Client,
     address: String,
@@ -27,9 +27,9 @@ pub(crate) async fn connect(settings: &PodSettings) -> Result<Cluster, ClusterEr
     pudu_net::install_crypto();
     let mut config = config(settings).await.map_err(|why| {
         let help = "set sandbox.kubernetes.kubeconfig, or run pudu in the cluster with a service account";
-        ClusterError::Refused(format!("no cluster is known: {why}; {help}"))
+        ClusterError::Refused(format!("no cluster is configured: {why}; {help}"))
     })?;
-    config.connect_timeout = Some(CONNECT);
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
     let namespace = settings.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let address = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     let client = Client::try_from(config)?;
@@ -50,14 +50,14 @@ async fn config(settings: &PodSettings) -> Result<Config, String> {
     }
 }
 
-/// Returns the text of an error with its causes. Invalid YAML is reported without details: the parser would quote the
-/// lines around the error, which may contain keys.
+/// Returns the text of an error with its causes. Invalid YAML is reported without details, because the parser quotes
+/// the lines around the error, which may contain keys.
 fn error_chain(error: impl std::error::Error + 'static) -> String {
     let mut words = error.to_string();
     let mut inner: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     while let Some(source) = inner {
         if let Some(KubeconfigError::Parse(_)) = source.downcast_ref() {
-            return "the kubeconfig is no valid YAML (kubectl config view says where)".to_owned();
+            return "the kubeconfig is not valid YAML; `kubectl config view` shows where".to_owned();
         }
         let word = source.to_string();
         if !words.contains(&word) {
@@ -72,9 +72,9 @@ fn error_chain(error: impl std::error::Error + 'static) -> String {
 pub(crate) async fn with_timeout<T>(
     asked: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, ClusterError> {
-    match tokio::time::timeout(SOON, asked).await {
+    match tokio::time::timeout(RESPONSE_TIMEOUT, asked).await {
         Ok(answer) => Ok(answer?),
-        Err(_) => Err(ClusterError::timed_out("the cluster's API server did not answer")),
+        Err(_) => Err(ClusterError::timed_out("the cluster's API server did not respond")),
     }
 }
 
@@ -91,10 +91,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spoilt_kubeconfig_is_told_without_its_lines() {
+    fn an_invalid_kubeconfig_is_reported_without_its_lines() {
         for text in ["token: hunter2\nusers: [x\npassword: hunter2", "password: [hunter2"] {
             let said = error_chain(Kubeconfig::from_yaml(text).unwrap_err());
-            assert!(said.contains("no valid YAML") && !said.contains("hunter2"), "{said}");
+            assert!(said.contains("not valid YAML") && !said.contains("hunter2"), "{said}");
         }
     }
 }

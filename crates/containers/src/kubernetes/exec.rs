@@ -1,5 +1,4 @@
-//! One exec in a Pod over the API server's WebSocket: its input, its output and its exit code. It is independent of the
-//! command.
+//! Runs a command in a Pod over the API server's WebSocket: input, outputs and exit code.
 
 use super::trouble::ClusterError;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -12,11 +11,11 @@ use std::{pin::pin, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Size of the buffer for each output, in bytes.
-const BUFFER: usize = 64 * 1024;
-/// Timeout for an exec to start.
-const OPENING: Duration = Duration::from_secs(30);
+const BUFFER_BYTES: usize = 64 * 1024;
+/// Timeout for the start of an exec.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Target of a command: a container of a Pod.
+/// Target of a command: a container in a Pod.
 #[derive(Clone)]
 pub(crate) struct ExecTarget {
     pub(crate) pods: Api<Pod>,
@@ -25,7 +24,7 @@ pub(crate) struct ExecTarget {
 }
 
 /// A running command. Dropping it closes the connection but does not end the command. Only `end` reports a broken
-/// connection: the library leaves the outputs open in this case.
+/// connection, because the library leaves the outputs open in this case.
 pub(crate) struct PodExec {
     process: AttachedProcess,
     pub(crate) stdin: Box<dyn AsyncWrite + Send + Unpin>,
@@ -35,7 +34,7 @@ pub(crate) struct PodExec {
     pub(crate) end: BoxFuture<'static, Result<i32, ClusterError>>,
 }
 
-/// Result of a short call.
+/// Result of a short script.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ExecOutput {
     pub(crate) code: i32,
@@ -51,11 +50,11 @@ impl ExecTarget {
             .stdin(true)
             .stdout(true)
             .stderr(true)
-            .max_stdout_buf_size(BUFFER)
-            .max_stderr_buf_size(BUFFER);
+            .max_stdout_buf_size(BUFFER_BYTES)
+            .max_stderr_buf_size(BUFFER_BYTES);
         let opening = self.pods.exec(&self.pod, command.iter().copied(), &how);
-        let opened = tokio::time::timeout(OPENING, opening).await;
-        let mut process = opened.map_err(|_| ClusterError::timed_out("an exec did not begin"))??;
+        let opened = tokio::time::timeout(START_TIMEOUT, opening).await;
+        let mut process = opened.map_err(|_| ClusterError::timed_out("an exec did not start"))??;
         let (stdin, stdout, stderr) = (process.stdin(), process.stdout(), process.stderr());
         let end = process.take_status();
         let (Some(stdin), Some(stdout), Some(stderr), Some(end)) = (stdin, stdout, stderr, end) else {
@@ -70,7 +69,7 @@ impl ExecTarget {
         })
     }
 
-    /// Runs a short script of ours and keeps at most `most` bytes of its output.
+    /// Runs one of our short scripts and keeps at most `most` bytes of its output.
     pub(crate) async fn call(
         &self,
         script: &str,
@@ -98,15 +97,16 @@ impl ExecTarget {
 }
 
 impl PodExec {
-    /// Sends the command's input. The stream stays open: in the older of the two protocols it cannot be closed
+    /// Sends the command's input. The stream stays open, because the older of the two protocols cannot close it
     /// separately, so the reader has to know the length.
     pub(crate) async fn feed(&mut self, bytes: &[u8]) -> Result<(), ClusterError> {
         let sent = async {
             self.stdin.write_all(bytes).await?;
             self.stdin.flush().await
         };
-        sent.await
-            .map_err(|_| ClusterError::Broken("the connection broke before the command began".to_owned()))
+        sent.await.map_err(|_| {
+            ClusterError::Broken("the connection was lost before the command started".to_owned())
+        })
     }
 
     /// Closes the connection.
@@ -115,9 +115,9 @@ impl PodExec {
     }
 }
 
-/// Reads to the end and keeps the beginning.
+/// Reads to the end, and keeps at most the first `most` bytes.
 async fn begins(mut from: impl AsyncRead + Unpin, most: usize) -> Vec<u8> {
-    let (mut kept, mut buffer) = (Vec::new(), vec![0; BUFFER]);
+    let (mut kept, mut buffer) = (Vec::new(), vec![0; BUFFER_BYTES]);
     // A broken connection is reported by `end`.
     while let Ok(count) = from.read(&mut buffer).await {
         let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { break };
@@ -130,7 +130,7 @@ async fn begins(mut from: impl AsyncRead + Unpin, most: usize) -> Vec<u8> {
 /// Parses the exit code from the status channel.
 fn code(status: Option<Status>) -> Result<i32, ClusterError> {
     let Some(status) = status else {
-        return Err(ClusterError::Broken("the connection to the cluster broke".to_owned()));
+        return Err(ClusterError::Broken("the connection to the cluster was lost".to_owned()));
     };
     if status.status.as_deref() == Some("Success") {
         return Ok(0);
@@ -149,7 +149,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_code_is_read_from_the_status_channel() {
+    fn the_exit_code_is_parsed_from_the_status_channel() {
         let check = |status, expect: Result<i32, &str>| {
             let status = serde_json::from_value(status).unwrap();
             assert_eq!(

@@ -1,4 +1,4 @@
-//! The specification of a thread's Pod, and the network policy.
+//! Builds the specification of a thread's Pod, and the network policy.
 
 use super::{PodSettings, Volume};
 use crate::{BoxId, Order, engine::fingerprint};
@@ -10,21 +10,21 @@ use std::path::Path;
 
 /// Name of the container for commands.
 pub(crate) const CONTAINER: &str = "sandbox";
-/// Label with the owner of a Pod.
+/// Label with a Pod's owner.
 pub(crate) const OWNER: &str = "pudu.dev/owner";
 /// Label with the ID of a Pod's sandbox.
 pub(crate) const SANDBOX: &str = "pudu.dev/sandbox";
-/// Label with the network access of a Pod, for the policy.
+/// Label with a Pod's network access, which the policy selects by.
 const NETWORK: &str = "pudu.dev/network";
 /// Annotation with a fingerprint of a Pod's specification.
 pub(crate) const MADE_TO: &str = "pudu.dev/made-to";
-/// Environment variable of the first process. It is checked before all processes are killed, to make sure that they are
-/// in a sandbox.
+/// Environment variable of the first process. It is checked before processes are killed, to make sure that they are in
+/// a sandbox.
 pub(crate) const MARK: &str = "PUDU_SANDBOX";
-/// Maximum size of `/tmp`, as on this machine.
+/// Maximum size of `/tmp`, as in sandboxes on this machine.
 const TMP: &str = "512Mi";
 
-/// Idles, and reaps orphaned processes.
+/// Script that idles and reaps orphaned processes.
 const IDLE: &str = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done";
 
 /// Returns the name of a Pod.
@@ -32,7 +32,7 @@ pub(crate) fn name(settings: &PodSettings, id: &BoxId) -> String {
     format!("{}-{id}", settings.prefix)
 }
 
-/// Returns the Pod of a sandbox, with a fingerprint of its specification as annotation.
+/// Returns the Pod for a sandbox, with a fingerprint of its specification as an annotation.
 pub(crate) fn pod(settings: &PodSettings, order: &Order) -> Result<Pod, String> {
     let mounts: Vec<Mount> =
         order.mounts.iter().filter(|mount| !settings.mounts.contains(mount)).cloned().collect();
@@ -62,7 +62,7 @@ pub(crate) fn pod(settings: &PodSettings, order: &Order) -> Result<Pod, String> 
         },
         "spec": spec,
     });
-    serde_json::from_value(pod).map_err(|error| format!("the Pod cannot be written: {error}"))
+    serde_json::from_value(pod).map_err(|error| format!("cannot encode the Pod: {error}"))
 }
 
 fn spec(settings: &PodSettings, places: &VolumeMounts<'_>) -> Value {
@@ -77,8 +77,8 @@ fn spec(settings: &PodSettings, places: &VolumeMounts<'_>) -> Value {
         "enableServiceLinks": false,
         "hostNetwork": false,
         "terminationGracePeriodSeconds": 2,
-        // No `fsGroup`: it would change the group of the whole home, and the mounted folders already belong to the
-        // user.
+        // There is no `fsGroup`, because it would change the group of the whole home, and the mounted folders already
+        // belong to the user.
         "securityContext": {
             "runAsUser": user,
             "runAsGroup": group,
@@ -113,7 +113,7 @@ fn spec(settings: &PodSettings, places: &VolumeMounts<'_>) -> Value {
         spec["imagePullSecrets"] = json!([{"name": secret}]);
     }
     if settings.network == Network::None {
-        // There is no reachable name server.
+        // No name server is reachable.
         spec["dnsPolicy"] = json!("None");
         spec["dnsConfig"] = json!({"nameservers": ["127.0.0.1"]});
     }
@@ -149,14 +149,14 @@ impl<'s> VolumeMounts<'s> {
         Self { settings, volumes, mounts: Vec::new() }
     }
 
-    /// Mounts a folder of the home.
+    /// Mounts a folder from the home.
     fn own(&mut self, mount: &Mount) -> Result<(), String> {
         let Ok(inner) = mount.host.strip_prefix(&self.settings.home) else {
             let (host, home, at) = (mount.host.display(), self.settings.home.display(), &mount.agent);
             if at == pudu_sandbox::ROOT {
-                return Err(format!("{host} cannot be shown at {at}: it is not in pudu's home {home}"));
+                return Err(format!("cannot mount {host} at {at}: it is outside of pudu's home {home}"));
             }
-            tracing::warn!(%host, %home, at, "left mount out of Pods: it is not in pudu's home, which is all that they see");
+            tracing::warn!(%host, %home, at, "skipped mount: Pods can only mount folders in pudu's home");
             return Ok(());
         };
         let inner = inner.to_string_lossy();
@@ -169,7 +169,7 @@ impl<'s> VolumeMounts<'s> {
         Ok(())
     }
 
-    /// Mounts a folder of the node, configured by the operator.
+    /// Mounts a folder of the node, as configured by the operator.
     fn node(&mut self, mount: &Mount) {
         self.host(&mount.host, mount);
     }
@@ -186,8 +186,8 @@ impl<'s> VolumeMounts<'s> {
     }
 }
 
-/// Returns the policy for all sandboxes with this network access: no incoming connections, and either no outgoing
-/// connections or all.
+/// Returns the policy for all sandboxes with this network access. It denies all incoming connections, and allows either
+/// all outgoing connections or none.
 pub(crate) fn policy(network: Network) -> Result<NetworkPolicy, String> {
     let kinds = if network == Network::Full { json!(["Ingress"]) } else { json!(["Ingress", "Egress"]) };
     let policy = json!({
@@ -199,7 +199,7 @@ pub(crate) fn policy(network: Network) -> Result<NetworkPolicy, String> {
         },
         "spec": {"podSelector": {"matchLabels": {NETWORK: network_label(network)}}, "policyTypes": kinds},
     });
-    serde_json::from_value(policy).map_err(|error| format!("the policy cannot be written: {error}"))
+    serde_json::from_value(policy).map_err(|error| format!("cannot encode the network policy: {error}"))
 }
 
 fn network_label(network: Network) -> &'static str {

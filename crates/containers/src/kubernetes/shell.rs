@@ -1,6 +1,7 @@
-//! Commands in a Pod. The API server does not end a process that it started by exec: processes survive a closed
-//! connection, and an exec waits for every background process that holds its streams. Therefore each command has a mark
-//! in its environment by which its processes are found and killed, and reports its own end.
+//! Runs commands in a Pod, and kills their processes, which carry a mark in their environment.
+//!
+//! The API server does not end a process that it started by exec: processes survive a closed connection, and an exec
+//! waits for every background process that holds its streams. Each command therefore reports its own exit code.
 
 use super::{
     KubernetesEngine,
@@ -25,15 +26,15 @@ use tokio::{
 
 /// Maximum length of a script for a shell's `-c`, in bytes.
 const MAX_SCRIPT_BYTES: usize = 100 * 1024;
-/// Pause in the output after a command's end; later output belongs to background processes.
+/// How long the output may pause after a command's end. Later output belongs to background processes.
 const DRAIN: Duration = Duration::from_millis(500);
-/// Timeout of killing a command.
-const KILLING: Duration = Duration::from_secs(20);
+/// Timeout for killing a command.
+const KILL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Reads a command of `$2` bytes, runs it with the mark `$1`, reports its exit code, and kills its remaining processes:
-/// its process group, and processes with the mark in their environment. It stops after two scans without a match,
-/// because the environment of a process is not visible during exec. The `x` keeps a trailing newline that the shell
-/// would drop.
+/// Reads a command of `$2` bytes, runs it with the mark `$1`, kills its remaining processes (its process group, and
+/// processes with the mark in their environment), and reports its exit code. Killing takes two consecutive scans
+/// without a match, because the environment of a process is not visible during exec. The `x` preserves trailing
+/// newlines, which the shell would drop.
 const RUN: &str = r#"
 script=$(head -c "$2"; printf x); script=${script%x}
 cd /mnt/user-data/workspace || exit 125
@@ -54,8 +55,8 @@ printf '\n%s %s\n' "$1" "$code" >&2
 exit "$code"
 "#;
 
-/// Kills processes with the mark `$1` until two scans find none; with `$2`, all but the first process. The first
-/// process's environment contains `$3` in a sandbox; otherwise nothing is killed.
+/// Kills the processes with the mark `$1` until two scans find none; if `$2` is `all`, kills all but the first process.
+/// Nothing is killed unless the first process's environment contains `$3`, as it does in a sandbox.
 const KILL: &str = r#"
 tr '\0' '\n' </proc/1/environ | grep -qx "$3=1" || exit 97
 clear=0 turn=0
@@ -76,12 +77,12 @@ done
 exit 98
 "#;
 
-/// One thread's sandbox in a cluster. Its files are accessed on this machine.
+/// Runs commands in one thread's Pod. Files are accessed on this machine.
 pub(crate) struct PodShell {
     kubernetes: KubernetesEngine,
     order: Order,
     target: ExecTarget,
-    /// Held while a command starts or all processes are killed, so that no new command is killed.
+    /// Held while a command starts and while processes are killed, so that no new command is killed.
     door: Arc<Mutex<()>>,
     live: Arc<AtomicUsize>,
 }
@@ -90,7 +91,7 @@ pub(crate) struct PodShell {
 enum StreamEnd {
     /// The command reported its exit code.
     Said(i32),
-    /// The exec ended without a report of the command.
+    /// The exec ended without a report from the command.
     Silent(Result<i32, ClusterError>),
 }
 
@@ -99,12 +100,12 @@ impl PodShell {
         Self { kubernetes, order, target, door: Arc::default(), live: Arc::default() }
     }
 
-    /// Kills all processes in the Pod: they were started by an earlier daemon.
+    /// Kills all processes that an earlier daemon left in the Pod.
     pub(crate) async fn clear(&self) -> Result<(), ClusterError> {
         kill(&self.target, "-", true).await
     }
 
-    /// Starts a command; a lost Pod is replaced once.
+    /// Starts a command. If the Pod is lost, replaces it once.
     async fn start(&self, mark: &str, size: usize) -> Result<(PodExec, Leash), ClusterError> {
         match self.open(mark, size).await {
             Err(trouble @ (ClusterError::Missing(_) | ClusterError::Broken(_))) => {
@@ -136,7 +137,7 @@ impl PodShell {
     async fn run(&self, command: &ShellCommand) -> Result<Exec, SandboxError> {
         let script = command.script.as_bytes();
         if script.len() > MAX_SCRIPT_BYTES {
-            let text = "the command is too long for a shell: write it to a file, and run that";
+            let text = "the command is too long; write it to a file and run the file";
             return Err(SandboxError::Refused(text.to_owned()));
         }
         let mark = crate::random_word()?;
@@ -174,16 +175,18 @@ impl PodShell {
     }
 }
 
-/// Returns an exit code. Shells report signals as 128 plus the signal's number, which is not a code here.
+/// Returns the exit code; `None` for a signal, which shells report as 128 plus the signal's number.
 fn by_itself(code: i32) -> Option<i32> {
     Some(code).filter(|code| !(129..=192).contains(code))
 }
 
 fn command_lost(trouble: &ClusterError) -> SandboxError {
-    SandboxError::Refused(format!("{trouble}; whether the command did its work is not known, it was ended"))
+    SandboxError::Refused(format!(
+        "{trouble}; the command was killed, and it is unknown whether it completed"
+    ))
 }
 
-/// Reads both outputs to the end of the command.
+/// Reads both outputs until the command ends.
 async fn follow(running: &mut PodExec, out: &mut Capture, err: &mut Trailer) -> StreamEnd {
     let (mut from_out, mut from_err) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
     let (mut out_open, mut err_open, mut end) = (true, true, None);
@@ -214,13 +217,13 @@ async fn read(from: &mut (impl AsyncRead + Unpin), into: &mut [u8]) -> Option<us
     from.read(into).await.ok().filter(|count| *count > 0)
 }
 
-/// Kills processes by mark, or all processes of a Pod.
+/// Kills processes by their mark, or all processes of a Pod.
 async fn kill(target: &ExecTarget, mark: &str, all: bool) -> Result<(), ClusterError> {
-    let answer = target.call(KILL, &[mark, if all { "all" } else { "" }, MARK], 4096, KILLING).await?;
+    let answer = target.call(KILL, &[mark, if all { "all" } else { "" }, MARK], 4096, KILL_TIMEOUT).await?;
     match answer.code {
         0 => Ok(()),
         code => {
-            Err(ClusterError::Broken(format!("what a command left running could not be killed ({code})")))
+            Err(ClusterError::Broken(format!("failed to kill the remaining processes of a command ({code})")))
         }
     }
 }
@@ -277,14 +280,14 @@ impl PodHold {
 
 impl Drop for Leash {
     fn drop(&mut self) {
-        // If the process exits, the next daemon clears the Pod.
+        // If the daemon exits before that, the next one clears the Pod.
         if let (Some(hold), Ok(runtime)) = (self.hold.take(), tokio::runtime::Handle::try_current()) {
             self.tasks.spawn_on(hold.kill(), &runtime);
         }
     }
 }
 
-/// Collects a command's output up to the line with the exit code.
+/// Collects a command's output up to the line that reports the exit code.
 struct Trailer {
     kept: Capture,
     waiting: Vec<u8>,
@@ -315,17 +318,17 @@ impl Trailer {
                     self.waiting.clear();
                     return;
                 }
-                // The rest has not arrived yet.
+                // The line is not yet complete.
                 None if digits < 4 => return self.keep(at),
                 // A false match.
                 _ => self.keep(at + 1),
             }
         }
-        // The end may be the beginning of the marker.
+        // The end of the output may be the beginning of that line.
         self.keep(self.waiting.len().saturating_sub(self.needle.len()));
     }
 
-    /// Passes on a part of the buffered output.
+    /// Keeps the first `count` bytes of the buffered output.
     fn keep(&mut self, count: usize) {
         self.kept.push(self.waiting.get(..count).unwrap_or_default());
         self.waiting.drain(..count);
@@ -349,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_is_found_however_the_output_is_cut() {
+    fn the_exit_code_is_found_for_any_chunking() {
         let whole = b"one\ntwo\nM 3\nlate";
         for size in 1..whole.len() {
             let mut trailer = Trailer::new("M");

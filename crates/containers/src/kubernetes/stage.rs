@@ -1,38 +1,42 @@
-//! The state of a Pod, and the reasons why it does not start.
+//! Determines the state of a Pod, and why it does not start.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 /// State of a Pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PodStage {
-    /// Commands can run in it.
+    /// Commands can run in the Pod.
     Running,
-    /// It is starting; contains the reason for waiting.
+    /// The Pod is starting. Contains the reason for waiting.
     Waiting(String),
-    /// It cannot run until this problem is fixed.
+    /// The Pod cannot run until this problem is fixed.
     Failed(String),
-    /// It is being deleted.
+    /// The Pod is being deleted.
     Leaving,
 }
 
-/// Reasons for waiting that need a fix, with explanations.
+/// Reasons for waiting that the operator has to fix, with explanations.
 const STUCK: &[(&str, &str)] = &[
-    ("ImagePullBackOff", "its image cannot be had; see sandbox.image and sandbox.kubernetes.pull_secret"),
-    ("InvalidImageName", "its image has no valid name; see sandbox.image"),
-    ("ErrImageNeverPull", "its image is not on the node and must not be fetched; see sandbox.image"),
-    ("CreateContainerConfigError", "it asks for what the cluster does not have; see sandbox.kubernetes"),
-    ("CreateContainerError", "its container cannot be made; see sandbox.image"),
-    ("RunContainerError", "its container cannot be started; the image needs /bin/sh, see sandbox.image"),
     (
-        "CrashLoopBackOff",
-        "its container ends by itself; the image needs /bin/sh and sleep, see sandbox.image",
+        "ImagePullBackOff",
+        "its image cannot be pulled; check sandbox.image and sandbox.kubernetes.pull_secret",
     ),
+    ("InvalidImageName", "its image has an invalid name; check sandbox.image"),
+    ("ErrImageNeverPull", "its image is not on the node and must not be pulled; check sandbox.image"),
+    (
+        "CreateContainerConfigError",
+        "it needs an object that the cluster does not have; check \
+                                    sandbox.kubernetes",
+    ),
+    ("CreateContainerError", "its container cannot be created; check sandbox.image"),
+    ("RunContainerError", "its container cannot be started; the image needs /bin/sh, check sandbox.image"),
+    ("CrashLoopBackOff", "its container exits; the image needs /bin/sh and sleep, check sandbox.image"),
 ];
 
 /// Returns the state of a Pod.
 pub(crate) fn pod_stage(pod: &Pod) -> PodStage {
     let Some(status) = &pod.status else {
-        return PodStage::Waiting("nobody has looked at it yet".to_owned());
+        return PodStage::Waiting("it has no status yet".to_owned());
     };
     if pod.metadata.deletion_timestamp.is_some() {
         return PodStage::Leaving;
@@ -42,7 +46,7 @@ pub(crate) fn pod_stage(pod: &Pod) -> PodStage {
         super::trouble::plain(&parts.into_iter().flatten().collect::<Vec<_>>().join(": "))
     };
     if is_over(pod) {
-        return PodStage::Failed(format!("the Pod is over ({})", words(&status.reason, &status.message)));
+        return PodStage::Failed(format!("the Pod has ended ({})", words(&status.reason, &status.message)));
     }
     for container in containers(pod) {
         let state = container.state.as_ref();
@@ -60,10 +64,10 @@ pub(crate) fn pod_stage(pod: &Pod) -> PodStage {
     }
     let held = status.conditions.iter().flatten().rfind(|condition| condition.status == "False");
     let why = held.map(|condition| words(&condition.reason, &condition.message));
-    PodStage::Waiting(why.unwrap_or_else(|| "it was not given a node yet".to_owned()))
+    PodStage::Waiting(why.unwrap_or_else(|| "it is not scheduled yet".to_owned()))
 }
 
-/// Returns whether a Pod has ended: it was evicted, or its node is gone.
+/// Returns whether a Pod has ended, for example because it was evicted or its node is gone.
 pub(crate) fn is_over(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Failed" | "Succeeded" | "Unknown"))
@@ -98,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stage_is_told_from_the_status() {
+    fn each_stage_is_derived_from_the_status() {
         let running = container(&json!({"running": {}}));
         assert_eq!(stage(&json!({"phase": "Running", "containerStatuses": [running]})), PodStage::Running);
         assert_eq!(
@@ -121,13 +125,13 @@ mod tests {
             assert!(said.contains(reason) && said.contains("why"), "{said}");
         }
         let evicted = stage(&json!({"phase": "Failed", "reason": "Evicted", "message": "low on disk"}));
-        assert_eq!(evicted, PodStage::Failed("the Pod is over (Evicted: low on disk)".to_owned()));
+        assert_eq!(evicted, PodStage::Failed("the Pod has ended (Evicted: low on disk)".to_owned()));
         let leaving = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}});
         assert_eq!(pod_stage(&serde_json::from_value(leaving).unwrap()), PodStage::Leaving);
     }
 
     #[test]
-    fn an_end_for_want_of_memory_is_seen_in_what_is_and_in_what_was() {
+    fn an_out_of_memory_kill_is_found_in_the_current_and_the_last_state() {
         let ended = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
         let mut again = container(&json!({"running": {}}));
         let check = |container: &Value, expect| {

@@ -1,10 +1,10 @@
-//! Mapping of a cluster's errors to messages for the operator.
+//! Maps a cluster's errors to messages for the operator.
 
 use kube::Error;
 use pudu_base::SandboxError;
 
-/// Maximum length of a quoted cluster message, in characters.
-const WORDS: usize = 400;
+/// Maximum length of a cluster's message when it is quoted, in characters.
+const MAX_MESSAGE_CHARS: usize = 400;
 
 /// Reason why a request to the cluster failed.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +15,7 @@ pub(crate) enum ClusterError {
     /// The object already exists.
     #[error("{0}")]
     Exists(String),
-    /// A connection failed; it is unknown whether the request was executed.
+    /// A connection failed. It is unknown whether the request was executed.
     #[error("{0}")]
     Broken(String),
     /// The request timed out.
@@ -28,7 +28,7 @@ pub(crate) enum ClusterError {
 
 impl ClusterError {
     pub(crate) fn timed_out(what: &str) -> Self {
-        Self::Late(format!("{what} in time; see whether the cluster's API server and its nodes are well"))
+        Self::Late(format!("{what} in time; check the cluster's API server and its nodes"))
     }
 }
 
@@ -37,13 +37,14 @@ impl From<Error> for ClusterError {
         match error {
             Error::Api(status) => api(status.code, &plain(&status.message)),
             Error::UpgradeConnection(kube::client::UpgradeConnectionError::ProtocolSwitch(status)) => {
-                api(status.as_u16(), "the API server does not open an exec")
+                api(status.as_u16(), "the API server did not open an exec")
             }
             Error::UpgradeConnection(error) => Self::Broken(plain(&format!(
-                "the API server cannot run commands over WebSockets ({error}); Kubernetes 1.30 or newer can"
+                "the API server cannot run commands over WebSockets ({error}); use Kubernetes 1.30 or newer"
             ))),
             Error::SerdeError(error) => Self::Refused(format!(
-                "the cluster does not answer like an API server ({error}); see the server in the kubeconfig"
+                "the cluster's address does not respond like an API server ({error}); check `server` in the \
+                 kubeconfig"
             )),
             other => Self::Broken(format!("the cluster cannot be reached: {}", innermost(&other))),
         }
@@ -54,21 +55,22 @@ impl From<Error> for ClusterError {
 fn api(code: u16, said: &str) -> ClusterError {
     match code {
         401 => ClusterError::Refused(format!(
-            "the cluster does not know who asks (401: {said}); renew the login in the kubeconfig, or the service account"
+            "the cluster rejected the credentials (401: {said}); renew the login in the kubeconfig, or the \
+             service account"
         )),
         403 => ClusterError::Refused(format!(
-            "the cluster does not allow it (403: {said}); give pudu the role of docs/sandbox.md"
+            "the cluster denied the request (403: {said}); give pudu the role of docs/sandbox.md"
         )),
-        404 => ClusterError::Missing(format!("the cluster has no such thing: {said}")),
+        404 => ClusterError::Missing(format!("the cluster has no such object: {said}")),
         409 => ClusterError::Exists(said.to_owned()),
         400 | 422 => ClusterError::Refused(format!(
-            "the cluster refuses the Pod ({code}: {said}); see sandbox.image and sandbox.kubernetes"
+            "the cluster refused the Pod ({code}: {said}); check sandbox.image and sandbox.kubernetes"
         )),
-        _ => ClusterError::Broken(format!("the cluster could not do it ({code}: {said})")),
+        _ => ClusterError::Broken(format!("the cluster failed ({code}: {said})")),
     }
 }
 
-/// Returns the message of the innermost error; the outer ones only wrap it.
+/// Returns the message of the innermost error, because the outer ones only wrap it.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut inner = error;
     while let Some(source) = inner.source() {
@@ -77,10 +79,10 @@ fn innermost(error: &dyn std::error::Error) -> String {
     plain(&inner.to_string())
 }
 
-/// Makes a short line of a foreign text.
+/// Shortens foreign text to one line.
 pub(crate) fn plain(text: &str) -> String {
     text.chars()
-        .take(WORDS)
+        .take(MAX_MESSAGE_CHARS)
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect::<String>()
         .trim()

@@ -1,4 +1,4 @@
-//! Registry of containers: which exist, how many users they have, and since when they are parked. It makes no calls.
+//! Registry of containers, with the number of users of each and the time since it was parked. Does not call engines.
 
 use super::PoolRules;
 use crate::{BoxId, ContainerEngine};
@@ -14,14 +14,14 @@ use tokio::{sync::Notify, time::Instant};
 
 /// Registry of all containers.
 pub(super) struct ContainerTable {
-    book: Mutex<ContainerBook>,
-    /// Serializes changes of each container.
+    registry: Mutex<ContainerRegistry>,
+    /// Serializes changes to each container.
     locks: KeyedLocks<BoxId>,
-    /// Notified when a container was released and there are too many.
+    /// Notified when a container is released while there are too many.
     pub(super) crowded: Notify,
 }
 
-struct ContainerBook {
+struct ContainerRegistry {
     /// The current engine and rules.
     newest: (Arc<dyn ContainerEngine>, PoolRules),
     entries: HashMap<BoxId, ContainerEntry>,
@@ -34,9 +34,9 @@ struct ContainerBook {
 #[derive(Clone)]
 pub(super) struct ContainerEntry {
     pub(super) engine: Arc<dyn ContainerEngine>,
-    /// Mounted folders, with their inodes.
+    /// Mounted folders with their inodes.
     pub(super) mounts: Vec<(Mount, u64)>,
-    /// `None` if it was adopted from an earlier daemon.
+    /// The sandbox; `None` if the container was adopted from an earlier daemon.
     pub(super) sandbox: Option<Arc<dyn Sandbox>>,
     pub(super) users: usize,
     pub(super) found: bool,
@@ -61,9 +61,9 @@ impl ContainerEntry {
 
 impl ContainerTable {
     pub(super) fn new(engine: Arc<dyn ContainerEngine>, rules: PoolRules) -> Self {
-        let book =
-            ContainerBook { newest: (engine, rules), entries: HashMap::new(), coming: 0, closed: false };
-        Self { book: Mutex::new(book), locks: KeyedLocks::default(), crowded: Notify::new() }
+        let registry =
+            ContainerRegistry { newest: (engine, rules), entries: HashMap::new(), coming: 0, closed: false };
+        Self { registry: Mutex::new(registry), locks: KeyedLocks::default(), crowded: Notify::new() }
     }
 
     /// Replaces the current engine and rules.
@@ -84,11 +84,11 @@ impl ContainerTable {
 
     /// Counts a container that is being created.
     pub(super) fn count_in(&self, id: &BoxId) -> Result<Coming<'_>, SandboxError> {
-        let mut book = self.lock();
-        if book.closed {
+        let mut registry = self.lock();
+        if registry.closed {
             return Err(closed());
         }
-        book.coming += 1;
+        registry.coming += 1;
         Ok(Coming { table: self, id: id.clone() })
     }
 
@@ -106,12 +106,12 @@ impl ContainerTable {
 
     /// Removes a user from a container.
     pub(super) fn give_back(&self, id: &BoxId) {
-        let mut book = self.lock();
-        if let Some(entry) = book.entries.get_mut(id) {
+        let mut registry = self.lock();
+        if let Some(entry) = registry.entries.get_mut(id) {
             entry.users = entry.users.saturating_sub(1);
             entry.parked = Instant::now();
         }
-        if book.len() > book.newest.1.replicas {
+        if registry.len() > registry.newest.1.replicas {
             self.crowded.notify_one();
         }
     }
@@ -121,36 +121,36 @@ impl ContainerTable {
         self.lock().entries.remove(id);
     }
 
-    /// Removes the entry of a parked container; returns the engine to stop it with.
+    /// Removes the entry of a parked container. Returns the engine to stop the container with.
     pub(super) fn take_parked(&self, id: &BoxId) -> Option<Arc<dyn ContainerEngine>> {
-        let mut book = self.lock();
-        book.entries.get(id).filter(|entry| entry.users == 0)?;
-        book.entries.remove(id).map(|entry| entry.engine)
+        let mut registry = self.lock();
+        registry.entries.get(id).filter(|entry| entry.users == 0)?;
+        registry.entries.remove(id).map(|entry| entry.engine)
     }
 
-    /// Adds a parked container if it is unknown; returns whether it was.
+    /// Adds a parked container if it is unknown. Returns whether it was.
     pub(super) fn park_found(&self, id: &BoxId, engine: &Arc<dyn ContainerEngine>) -> bool {
-        let mut book = self.lock();
-        let new = !book.closed && !book.entries.contains_key(id);
+        let mut registry = self.lock();
+        let new = !registry.closed && !registry.entries.contains_key(id);
         if new {
-            book.entries.insert(id.clone(), ContainerEntry::found(engine.clone()));
+            registry.entries.insert(id.clone(), ContainerEntry::found(engine.clone()));
         }
         new
     }
 
-    /// Returns the containers that were parked for this time; none if it is zero.
+    /// Returns the containers that have been parked for at least this time; none if it is zero.
     pub(super) fn parked_since(&self, long: Duration) -> Vec<BoxId> {
-        let book = self.lock();
+        let registry = self.lock();
         let stale =
             |entry: &ContainerEntry| !long.is_zero() && entry.users == 0 && entry.parked.elapsed() >= long;
-        book.entries.iter().filter(|(_, entry)| stale(entry)).map(|(id, _)| id.clone()).collect()
+        registry.entries.iter().filter(|(_, entry)| stale(entry)).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Returns the parked containers in excess of the limit, longest parked first, without those that are gone.
+    /// Returns the parked containers beyond the limit, beginning with the longest parked. Those in `gone` do not count.
     pub(super) fn surplus(&self, cap: usize, gone: &[BoxId]) -> Vec<BoxId> {
-        let book = self.lock();
-        let count = book.len().saturating_sub(gone.len()).saturating_sub(cap);
-        let parked = book.entries.iter().filter(|(id, entry)| entry.users == 0 && !gone.contains(id));
+        let registry = self.lock();
+        let count = registry.len().saturating_sub(gone.len()).saturating_sub(cap);
+        let parked = registry.entries.iter().filter(|(id, entry)| entry.users == 0 && !gone.contains(id));
         let mut parked: Vec<_> = parked.map(|(id, entry)| (entry.parked, id.clone())).collect();
         parked.sort();
         parked.into_iter().take(count).map(|(_, id)| id).collect()
@@ -161,49 +161,49 @@ impl ContainerTable {
         self.lock().len()
     }
 
-    /// Removes all entries permanently; returns the engines to stop the containers with.
+    /// Removes all entries and refuses new ones. Returns the containers, each with the engine to stop it with.
     pub(super) fn close(&self) -> Vec<(BoxId, Arc<dyn ContainerEngine>)> {
-        let mut book = self.lock();
-        book.closed = true;
-        book.entries.drain().map(|(id, entry)| (id, entry.engine)).collect()
+        let mut registry = self.lock();
+        registry.closed = true;
+        registry.entries.drain().map(|(id, entry)| (id, entry.engine)).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, ContainerBook> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ContainerRegistry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ContainerBook {
+impl ContainerRegistry {
     fn len(&self) -> usize {
         self.entries.len() + self.coming
     }
 }
 
-/// A container that is being created, counted until this is dropped.
+/// A container that is being created. It is counted until this value is dropped.
 pub(super) struct Coming<'a> {
     table: &'a ContainerTable,
     id: BoxId,
 }
 
 impl Coming<'_> {
-    /// Completes the creation.
+    /// Adds the entry of the created container.
     pub(super) fn settle(self, entry: ContainerEntry) -> Result<(), SandboxError> {
-        let mut book = self.table.lock();
-        if book.closed {
+        let mut registry = self.table.lock();
+        if registry.closed {
             return Err(closed());
         }
-        book.entries.insert(self.id.clone(), entry);
+        registry.entries.insert(self.id.clone(), entry);
         Ok(())
     }
 }
 
 impl Drop for Coming<'_> {
     fn drop(&mut self) {
-        let mut book = self.table.lock();
-        book.coming = book.coming.saturating_sub(1);
+        let mut registry = self.table.lock();
+        registry.coming = registry.coming.saturating_sub(1);
     }
 }
 
 fn closed() -> SandboxError {
-    SandboxError::Refused("the daemon is about to stop: no sandbox is made any more".to_owned())
+    SandboxError::Refused("the daemon is stopping and creates no more sandboxes".to_owned())
 }

@@ -1,5 +1,5 @@
 //! The REST API of DeerFlow's provisioner: requests, responses, and the mapping of errors to messages for the operator.
-//! It is independent of the sandboxes' contents.
+//! This module does not depend on the contents of sandboxes.
 
 use backon::{ExponentialBuilder, Retryable};
 use pudu_net::{
@@ -14,16 +14,16 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{error::Error, time::Duration};
 use url::Url;
 
-/// Header with the key.
+/// Header that carries the API key.
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
-/// Timeout to create, inspect or delete a sandbox.
-const MAKE: Duration = Duration::from_secs(30);
+/// Timeouts for creating, inspecting and deleting a sandbox.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(30);
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
-const TAKE: Duration = Duration::from_secs(15);
+const DELETE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
-/// Maximum length of a quoted error message of a provisioner, in characters.
-const WORDS: usize = 300;
+/// Maximum length of a provisioner's error message when it is quoted, in characters.
+const MAX_MESSAGE_CHARS: usize = 300;
 
 /// Client for a provisioner.
 pub(crate) struct ProvisionerApi {
@@ -62,11 +62,11 @@ pub(crate) struct SandboxResponse {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub(crate) enum SandboxStatus {
-    /// It is starting.
+    /// The Pod is starting.
     Pending,
-    /// It is running.
+    /// The Pod is running.
     Running,
-    /// It has ended. Contains the provisioner's text.
+    /// The Pod has ended. Contains the provisioner's text.
     Over(String),
 }
 
@@ -89,12 +89,12 @@ struct All {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProvisionerError {
     /// The sandbox does not exist.
-    #[error("the provisioner has no such sandbox")]
+    #[error("the provisioner does not have this sandbox")]
     Missing,
     /// The sandbox already exists.
-    #[error("the provisioner says that there is such a sandbox already, and does not hand it out: {0}")]
+    #[error("the provisioner already has this sandbox and does not return it: {0}")]
     Taken(String),
-    /// The provisioner is unavailable; a retry may succeed.
+    /// The provisioner is unavailable. A retry may succeed.
     #[error("{0}")]
     Away(String),
     /// The request is refused until the operator fixes something.
@@ -103,10 +103,14 @@ pub(crate) enum ProvisionerError {
 }
 
 impl ProvisionerApi {
-    /// Creates a client for a provisioner's address.
+    /// Creates a client for the provisioner at this URL.
     pub(crate) fn new(base: Url, key: Option<&SecretString>) -> Result<Self, ProvisionerError> {
         let bad = |_| {
-            ProvisionerError::Refused("sandbox.provisioner_api_key cannot be sent in a header".to_owned())
+            ProvisionerError::Refused(
+                "sandbox.provisioner_api_key has characters that an HTTP header cannot \
+                                       contain"
+                    .to_owned(),
+            )
         };
         let header = |key: &SecretString| {
             let mut value = HeaderValue::from_str(key.expose_secret()).map_err(bad)?;
@@ -126,17 +130,19 @@ impl ProvisionerApi {
         .await
     }
 
-    /// Returns the sandbox with this ID, created if it does not exist.
+    /// Returns the sandbox with this ID. Creates it if it does not exist.
     pub(crate) async fn create_sandbox(
         &self,
         wanted: &SandboxRequest<'_>,
     ) -> Result<SandboxResponse, ProvisionerError> {
         let path = ["api", "sandboxes"];
         let made = self
-            .retry(|| async { self.read(self.request(Method::POST, &path, MAKE).json(wanted)).await })
+            .retry(|| async {
+                self.read(self.request(Method::POST, &path, CREATE_TIMEOUT).json(wanted)).await
+            })
             .await;
         match made {
-            // For concurrent requests DeerFlow's provisioner returns the same sandbox to both; others return an error.
+            // DeerFlow's provisioner returns the same sandbox to two concurrent requests; others return an error.
             Err(ProvisionerError::Taken(why)) => match self.fetch_sandbox(wanted.sandbox_id).await {
                 Err(ProvisionerError::Missing) => Err(ProvisionerError::Taken(why)),
                 found => found,
@@ -165,11 +171,13 @@ impl ProvisionerApi {
         }
     }
 
-    /// Deletes a sandbox. A missing sandbox is no error.
+    /// Deletes a sandbox. It is not an error if the sandbox is missing.
     pub(crate) async fn take_away(&self, id: &str) -> Result<(), ProvisionerError> {
         let path = ["api", "sandboxes", id];
         let gone = self
-            .retry(|| async { self.send(self.request(Method::DELETE, &path, TAKE)).await.map(drop) })
+            .retry(|| async {
+                self.send(self.request(Method::DELETE, &path, DELETE_TIMEOUT)).await.map(drop)
+            })
             .await;
         match gone {
             Err(ProvisionerError::Missing) => Ok(()),
@@ -177,7 +185,7 @@ impl ProvisionerApi {
         }
     }
 
-    /// Tries up to three times while a retry may succeed. All requests are idempotent.
+    /// Makes up to three attempts while a retry may succeed. All requests are idempotent.
     async fn retry<T, F: Future<Output = Result<T, ProvisionerError>>>(
         &self,
         ask: impl FnMut() -> F,
@@ -205,9 +213,9 @@ impl ProvisionerApi {
     async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ProvisionerError> {
         let body = self.send(request).await?;
         serde_json::from_slice(&body).map_err(|error| {
-            let what = format!("does not speak like a provisioner ({error})");
+            let what = format!("sent an invalid response ({error})");
             ProvisionerError::Refused(
-                self.advice(&what, "see that sandbox.provisioner_url names DeerFlow's provisioner"),
+                self.advice(&what, "check that sandbox.provisioner_url is the URL of DeerFlow's provisioner"),
             )
         })
     }
@@ -222,24 +230,24 @@ impl ProvisionerApi {
 
     async fn body(&self, response: Response) -> Result<Vec<u8>, ProvisionerError> {
         let too_large = |_| {
-            let help = "see that sandbox.provisioner_url names DeerFlow's provisioner";
-            ProvisionerError::Refused(self.advice("answers with more than a megabyte", help))
+            let help = "check that sandbox.provisioner_url is the URL of DeerFlow's provisioner";
+            ProvisionerError::Refused(self.advice("sent a response larger than 1 MiB", help))
         };
         read_body(response, MAX_RESPONSE_BYTES, |error| self.unreachable(&error), too_large).await
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> ProvisionerError {
         let why = if error.is_timeout() {
-            "it did not answer in time".to_owned()
+            "the request timed out".to_owned()
         } else {
-            // The innermost error has the cause; the outer ones repeat the address.
+            // The innermost error has the cause; the outer ones repeat the URL.
             let mut inner: &dyn Error = error;
             while let Some(source) = inner.source() {
                 inner = source;
             }
             inner.to_string()
         };
-        let help = "see that it runs, and that sandbox.provisioner_url is right";
+        let help = "check that it is running, and check sandbox.provisioner_url";
         ProvisionerError::Away(self.advice(&format!("cannot be reached: {why}"), help))
     }
 
@@ -250,29 +258,29 @@ impl ProvisionerApi {
             StatusCode::NOT_FOUND => ProvisionerError::Missing,
             StatusCode::CONFLICT => ProvisionerError::Taken(said),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                let help = "set sandbox.provisioner_api_key to what PROVISIONER_API_KEY is there";
-                ProvisionerError::Refused(self.advice(&format!("refuses the key ({status}): {said}"), help))
+                let help = "set sandbox.provisioner_api_key to the provisioner's PROVISIONER_API_KEY";
+                ProvisionerError::Refused(self.advice(&format!("rejected the key ({status}): {said}"), help))
             }
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                let help = "its own log says why";
-                ProvisionerError::Away(self.advice(&format!("could not do it ({status}): {said}"), help))
+                let help = "see the provisioner's log";
+                ProvisionerError::Away(self.advice(&format!("failed ({status}): {said}"), help))
             }
             status if status.is_redirection() => {
-                let help = "set sandbox.provisioner_url to where it really is";
-                ProvisionerError::Refused(self.advice(&format!("sends elsewhere ({status})"), help))
+                let help = "set sandbox.provisioner_url to its final URL";
+                ProvisionerError::Refused(self.advice(&format!("redirects to another URL ({status})"), help))
             }
             status => {
-                let help = "see that the provisioner is of a DeerFlow version that goes with this";
+                let help = "check that the provisioner's DeerFlow version is compatible with pudu";
                 ProvisionerError::Refused(
-                    self.advice(&format!("refuses the request ({status}): {said}"), help),
+                    self.advice(&format!("rejected the request ({status}): {said}"), help),
                 )
             }
         }
     }
 
-    /// Returns the error for an address with another service.
+    /// Returns the error for a URL at which another service responds.
     fn wrong_service(&self) -> ProvisionerError {
-        let help = "see that sandbox.provisioner_url names DeerFlow's provisioner";
+        let help = "check that sandbox.provisioner_url is the URL of DeerFlow's provisioner";
         ProvisionerError::Refused(self.advice("has no /api/sandboxes", help))
     }
 
@@ -288,11 +296,11 @@ fn require_id(made: SandboxResponse, id: &str) -> Result<SandboxResponse, Provis
     if made.sandbox_id == id {
         return Ok(made);
     }
-    let text = "the provisioner answers with another sandbox than the one that was asked for; its own log may say why";
+    let text = "the provisioner returned another sandbox than the requested one; see its log";
     Err(ProvisionerError::Refused(text.to_owned()))
 }
 
-/// Returns the error message of a body: FastAPI's `detail`, or its beginning.
+/// Returns the error message in a body: FastAPI's `detail` or, without one, the beginning of the body.
 fn error_message(body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct ErrorDetail {
@@ -304,6 +312,6 @@ fn error_message(body: &[u8]) -> String {
         Err(_) => String::from_utf8_lossy(body).into_owned(),
     };
     let plain = |c: char| if c.is_control() { ' ' } else { c };
-    let text: String = text.trim().chars().take(WORDS).map(plain).collect();
-    if text.is_empty() { "without a word".to_owned() } else { text }
+    let text: String = text.trim().chars().take(MAX_MESSAGE_CHARS).map(plain).collect();
+    if text.is_empty() { "no message".to_owned() } else { text }
 }

@@ -97,12 +97,16 @@ async fn an_api_that_does_not_answer_is_told_and_nothing_waits_for_ever() {
     let aio = Aio::new(&sim.url(), vec![mount], TaskTracker::new()).unwrap();
     assert!(aio.ready().await);
     for (status, body, expect) in [
-        (200, "<html>", "refused (200)"),
-        (200, "{\"success\": false, \"message\": \"no disk\"}", "refused (200): no disk"),
-        (500, "{\"success\": false, \"message\": \"broken\"}", "refused (500): broken"),
-        (404, "{\"detail\": \"Not Found\"}", "the operator has to take a newer image"),
-        (422, "{\"detail\": []}", "refused (422)"),
-        (200, "{\"success\": true, \"data\": {\"status\": \"dreaming\"}}", "refused (200): unknown variant"),
+        (200, "<html>", "refused the request (200)"),
+        (200, "{\"success\": false, \"message\": \"no disk\"}", "refused the request (200): no disk"),
+        (500, "{\"success\": false, \"message\": \"broken\"}", "refused the request (500): broken"),
+        (404, "{\"detail\": \"Not Found\"}", "the operator has to install a newer image"),
+        (422, "{\"detail\": []}", "refused the request (422)"),
+        (
+            200,
+            "{\"success\": true, \"data\": {\"status\": \"dreaming\"}}",
+            "refused the request (200): unknown variant",
+        ),
     ] {
         sim.fail("/v1/bash/exec", status, body);
         let error = aio.exec(&command("true")).await.unwrap_err().to_string();
@@ -110,7 +114,7 @@ async fn an_api_that_does_not_answer_is_told_and_nothing_waits_for_ever() {
     }
     sim.fall_silent();
     let error = aio.read("/mnt/user-data/x", 10).await.unwrap_err().to_string();
-    assert!(error.contains("does not answer"), "{error}");
+    assert!(error.contains("does not respond"), "{error}");
     assert!(!aio.ready().await);
     for bad in ["", "nonsense", "ftp://x", "mailto:x"] {
         assert!(Aio::new(bad, Vec::new(), TaskTracker::new()).is_err(), "{bad}");

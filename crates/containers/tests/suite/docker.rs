@@ -236,7 +236,7 @@ async fn a_flood_is_cut_in_the_middle_while_it_comes() {
     let sandbox = acquire(&pool, "t").await;
     let done = sh(&*sandbox, "echo begin; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo end").await;
     assert!(done.stdout.starts_with("begin\nxxx") && done.stdout.ends_with("xxx\nend\n"));
-    assert!(done.stdout.contains("bytes left out"));
+    assert!(done.stdout.contains("bytes omitted"));
     assert!(done.stdout.len() < 600_000, "{}", done.stdout.len());
     let long = sandbox.exec(&command(&"x".repeat(200_000))).await;
     assert!(long.unwrap_err().to_string().contains("too long"));
@@ -265,7 +265,10 @@ async fn an_image_that_is_not_there_is_fetched_and_one_that_is_nowhere_is_told()
     assert_eq!(sim.asked().iter().filter(|asked| asked.what == "POST /images/create").count(), 1);
     let pool = home.pool(DockerEngine::new(home.settings(&sim.host(), "nobody/has-this", ExecMethod::Exec)));
     let error = pool.acquire(&"u".into()).await.err().unwrap().to_string();
-    assert!(error.contains("nobody/has-this cannot be fetched") && error.contains("docker pull"), "{error}");
+    assert!(
+        error.contains("cannot pull the sandbox's image nobody/has-this") && error.contains("docker pull"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -279,20 +282,20 @@ async fn each_trouble_of_the_engine_is_told_with_its_mend() {
     let settings = || home.settings(&sim.host(), IMAGE, ExecMethod::Exec);
     let mut nowhere = settings();
     nowhere.host = "unix:///nowhere/docker.sock".to_owned();
-    assert!(told(nowhere).await.contains("there is no socket /nowhere/docker.sock; start Docker"));
+    assert!(told(nowhere).await.contains("the socket /nowhere/docker.sock does not exist; start Docker"));
     let mut refused = settings();
     refused.host = "tcp://127.0.0.1:1".to_owned();
     let error = told(refused).await;
     assert!(
-        error.contains("could not ask for the version") && error.contains("see whether it runs"),
+        error.contains("could not negotiate the API version") && error.contains("check that it is running"),
         "{error}"
     );
     for (what, trouble, expect) in [
-        ("GET /version", Trouble::Garbage("<html>".into()), "could not ask for the version"),
-        ("GET /info", Trouble::Cut, "could not ask for its ways"),
-        ("GET /containers/", Trouble::Garbage("{\"Id\": 7}".into()), "could not look at the container"),
+        ("GET /version", Trouble::Garbage("<html>".into()), "could not negotiate the API version"),
+        ("GET /info", Trouble::Cut, "could not report its settings"),
+        ("GET /containers/", Trouble::Garbage("{\"Id\": 7}".into()), "could not inspect the container"),
         ("POST /containers/create", Trouble::Refuse(500, "no space left".into()), "no space left (500)"),
-        ("POST /containers/create", Trouble::Garbage("[]".into()), "could not make the container"),
+        ("POST /containers/create", Trouble::Garbage("[]".into()), "could not create the container"),
     ] {
         sim.fail(what, trouble);
         let error = told(settings()).await;

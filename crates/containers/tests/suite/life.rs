@@ -33,7 +33,7 @@ async fn the_next_daemon_of_a_home_finds_what_the_one_before_left() {
     after.close(Duration::from_secs(20)).await;
     assert_eq!(sim.running(), [""; 0]);
     let late = after.acquire(&"t".into()).await.err().unwrap();
-    assert!(late.to_string().contains("about to stop"), "{late}");
+    assert!(late.to_string().contains("the daemon is stopping"), "{late}");
 }
 
 #[tokio::test]

@@ -1,15 +1,13 @@
-//! Engines for sandboxes that others make.
+//! Creates the engines for sandboxes in a cluster or behind a provisioner.
 
-use pudu_client::{
-    base::Network,
-    containers,
-    sandbox::{CommandLimits, Folders, Mount},
-};
+use pudu_base::Network;
 #[cfg(feature = "kubernetes")]
 use pudu_config::{HomeVolume, KubernetesConfig};
 use pudu_config::{ProvisionerConfig, SandboxConfig};
+use pudu_containers as containers;
+use pudu_sandbox::{CommandLimits, Folders, Mount};
 
-/// The part of the configuration that such sandboxes are made of; when it changes, so do they.
+/// The configuration of such sandboxes; when it changes, they are recreated.
 #[derive(Clone, PartialEq)]
 pub(super) struct RemoteSettings {
     network: Network,
@@ -25,7 +23,7 @@ impl RemoteSettings {
     }
 }
 
-/// Returns the engine that asks a provisioner.
+/// Returns the engine that calls a provisioner.
 pub(super) fn provisioner(
     provisioner: &ProvisionerConfig,
     folders: &Folders,
@@ -43,15 +41,15 @@ pub(super) fn provisioner(
     })
 }
 
-/// Returns in a few words the place of a provisioner's sandboxes, and how files come there.
+/// Describes briefly where a provisioner's sandboxes run, and how files get there.
 pub(super) fn describe_provisioner(provisioner: &ProvisionerConfig) -> String {
-    let files = if provisioner.shared { "folders are shared" } else { "files are carried" };
+    let files = if provisioner.shared { "shared folders" } else { "files are copied" };
     let host = provisioner.url.host_str().unwrap_or_default();
     let port = provisioner.url.port().map_or_else(String::new, |port| format!(":{port}"));
-    format!("sandboxes of the provisioner at {host}{port}; {files}; the network is theirs")
+    format!("sandboxes of the provisioner at {host}{port}; {files}; the provisioner controls the network")
 }
 
-/// Returns the engine that makes Pods.
+/// Returns the engine that creates Pods.
 #[cfg(feature = "kubernetes")]
 pub(super) fn kubernetes(
     kubernetes: &KubernetesConfig,

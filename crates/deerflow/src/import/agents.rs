@@ -1,4 +1,4 @@
-//! Custom agents, the default agent's soul, and skills.
+//! Imports custom agents, the default agent's `SOUL.md`, and skills.
 
 use super::Import;
 use crate::{
@@ -70,7 +70,7 @@ impl Import<'_> {
             match same {
                 true => self.report.add(ItemKind::Skill, ItemOutcome::Unchanged, name, user, None),
                 false => {
-                    let why = Some("a skill of that name is there already".to_owned());
+                    let why = Some("a different skill with this name already exists".to_owned());
                     self.report.add(ItemKind::Skill, ItemOutcome::Left, name, user, why);
                 }
             }
@@ -84,21 +84,21 @@ impl Import<'_> {
         let first = found.findings.first().map(|finding| format!("{}: {}", finding.file, finding.what));
         match found.verdict() {
             ScanVerdict::Block => {
-                let why = format!("the scan blocks it: {}", first.unwrap_or_default());
+                let why = format!("blocked by the scan: {}", first.unwrap_or_default());
                 self.report.add(ItemKind::Skill, ItemOutcome::Left, name, user, Some(why));
                 return Ok(());
             }
             ScanVerdict::Warn | ScanVerdict::Allow => {}
         }
         if !self.target.dry_run {
-            // The skill gets its name when it is complete: an interrupted copy is repeated.
+            // The skill gets its final name only when it is complete, so an interrupted copy is repeated.
             let parent = to.parent().unwrap_or(to);
             let part = parent.join(format!(".staging-import-{name}"));
             fs::remove_dir_all(&part).or_else(absent).map_err(io)?;
             copier.copy(&staged, &part, Selection::ALL).map_err(io)?;
             fs::rename(&part, to).map_err(io)?;
         }
-        let warned = first.map(|first| format!("the scan warns: {first}"));
+        let warned = first.map(|first| format!("warning of the scan: {first}"));
         let note = warned.or_else(|| copied.note());
         self.report.add(ItemKind::Skill, ItemOutcome::Taken, name, user, note);
         Ok(())

@@ -1,5 +1,5 @@
-//! Memory of users: files are copied unchanged, version 1.0 is converted to 2.0 like everywhere in pudu, and facts are
-//! indexed for recall.
+//! Imports users' memory: files are copied unchanged, version 1.0 is converted to 2.0 as everywhere in pudu, and facts
+//! are indexed for recall.
 
 use super::Import;
 use crate::{
@@ -23,7 +23,7 @@ const MEMORY: Selection = Selection {
 /// Memory files that an older version kept at the top of the home.
 const TOP: Selection = Selection { enter: |_| false, take: is_memory };
 
-/// Returns whether a file of a user's folder belongs to memory.
+/// Returns whether a file in a user's folder belongs to memory.
 fn is_memory(path: &Path) -> bool {
     let parts: Vec<&str> = path
         .components()
@@ -48,11 +48,7 @@ impl Import<'_> {
         for name in names {
             match UserId::from_raw(&name) {
                 Ok(user) if user.as_str() == name => homes.push((user, root.join(name))),
-                _ => self.report.left(
-                    ItemKind::Memory,
-                    format!("users/{name}"),
-                    "no user has a folder of that name",
-                ),
+                _ => self.report.left(ItemKind::Memory, format!("users/{name}"), "not a valid user ID"),
             }
         }
         let local = UserId::local();
@@ -71,7 +67,7 @@ impl Import<'_> {
 
     async fn memory(&mut self, user: &UserId, from: &Path) -> Result<(), ImportError> {
         let to = self.target.home.join("users").join(user.as_str());
-        // Files at the top belong to the local user and have no agents' folders.
+        // Files at the top of the home belong to the local user, and there are no agents' folders next to them.
         let wanted = if from == self.source.folder { TOP } else { MEMORY };
         let io = |why| ImportError::io(from, why);
         let left = |import: &mut Self, why: &str| {
@@ -96,14 +92,14 @@ impl Import<'_> {
                 return Ok(());
             }
             Some(note) if note.done => {
-                left(self, "it was moved in before, and DeerFlow changed it since");
+                left(self, "already imported, and changed in DeerFlow since");
                 return Ok(());
             }
             Some(_) => {}
             None => {
                 let own = files::digest(&to, MEMORY).map_err(io)?;
                 if own.is_some_and(|own| own != digest) {
-                    left(self, "there is memory of this user already");
+                    left(self, "this user already has a memory");
                     return Ok(());
                 }
             }
@@ -124,13 +120,13 @@ impl Import<'_> {
         let (user, now) = (user.clone(), self.now);
         let read =
             tokio::task::spawn_blocking(move || read(&MemoryStore::new(home, options), &user, now)).await;
-        let panicked = |_| ImportError::Source("the work on memory broke down".to_owned());
+        let panicked = |_| ImportError::Source("the task that reads memory panicked".to_owned());
         let (entries, broken) = read.map_err(panicked)??;
         self.target.db.index(&entries).await?;
         Ok(match broken {
             0 => None,
-            1 => Some("1 file of it cannot be read; it was copied as it is".to_owned()),
-            _ => Some(format!("{broken} files of it cannot be read; they were copied as they are")),
+            1 => Some("1 unreadable file, copied unchanged".to_owned()),
+            _ => Some(format!("{broken} unreadable files, copied unchanged")),
         })
     }
 }

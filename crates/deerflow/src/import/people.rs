@@ -1,13 +1,12 @@
-//! Login accounts, platform identities, and feedback.
+//! Imports login accounts, platform identities and feedback.
 
 use super::{
     Import,
     places::SourcePlaces,
-    rows::{UNREADABLE, number, outcome},
+    rows::{UNREADABLE, outcome},
     user_of,
 };
 use crate::{
-    database::text,
     error::ImportError,
     report::{ItemKind, ItemOutcome},
 };
@@ -22,7 +21,7 @@ impl Import<'_> {
             CAST(oauth_id AS TEXT) AS oauth_id, CAST(created_at AS TEXT) AS created_at FROM users ORDER BY id";
         let rows = self.rows("users", sql).await?;
         for row in &rows {
-            let (id, email) = (text(row, "id")?, text(row, "email")?);
+            let (id, email) = (row.text("id"), row.text("email"));
             let (Some(id), Some(email)) = (id, email) else {
                 self.report.left(ItemKind::Account, "a row of users", UNREADABLE);
                 continue;
@@ -30,7 +29,7 @@ impl Import<'_> {
             if self.is_forgotten(&user_of(Some(&id))) {
                 continue;
             }
-            let role = text(row, "system_role")?.unwrap_or_else(|| "user".to_owned());
+            let role = row.text("system_role").unwrap_or_else(|| "user".to_owned());
             if !matches!(role.as_str(), "admin" | "user") {
                 self.report.left(ItemKind::Account, email, format!("pudu has no role `{role}`"));
                 continue;
@@ -39,13 +38,13 @@ impl Import<'_> {
             let account = UserAccount {
                 user: user_of(Some(&id)),
                 email,
-                password_hash: text(row, "password_hash")?,
+                password_hash: row.text("password_hash"),
                 role,
-                needs_setup: number(row, "needs_setup")? != 0,
-                token_version: number(row, "token_version")?,
-                oauth_provider: text(row, "oauth_provider")?,
-                oauth_id: text(row, "oauth_id")?,
-                created: self.time(row, "created_at")?,
+                needs_setup: row.number("needs_setup")? != 0,
+                token_version: row.number("token_version")?,
+                oauth_provider: row.text("oauth_provider"),
+                oauth_id: row.text("oauth_id"),
+                created: self.time(row, "created_at"),
             };
             let moved = self.target.db.import_account(account, self.now).await?;
             let (outcome, why) = account_outcome(moved);
@@ -58,7 +57,7 @@ impl Import<'_> {
     pub(super) async fn identities(&mut self, places: &SourcePlaces) -> Result<(), ImportError> {
         let mut identities = self.connections().await?;
         for place in &places.0 {
-            // A user without a DeerFlow account has a folder named by the platform's ID.
+            // A user without a DeerFlow account has a folder named after their ID on the platform.
             if let Some(person) = place.person.clone().filter(|person| person != "default")
                 && let Ok(user) = UserId::from_raw(&person)
                 && !identities.iter().any(|known| known.account == place.account && known.person == person)
@@ -82,7 +81,7 @@ impl Import<'_> {
                     self.report.left(
                         ItemKind::Identity,
                         item,
-                        format!("they are the user {} here", other.user),
+                        format!("already linked to the user {}", other.user),
                     );
                 }
                 None => self.report.add(ItemKind::Identity, outcome(new), item, Some(user.as_str()), None),
@@ -99,17 +98,17 @@ impl Import<'_> {
         let rows = self.rows("channel_connections", sql).await?;
         let mut identities: Vec<Identity> = Vec::new();
         for row in &rows {
-            let parts = (text(row, "provider")?, text(row, "person")?, text(row, "owner_user_id")?);
+            let parts = (row.text("provider"), row.text("person"), row.text("owner_user_id"));
             let (Some(account), Some(person), Some(owner)) = parts else {
                 self.report.left(ItemKind::Identity, "a row of channel_connections", UNREADABLE);
                 continue;
             };
-            // The rows are ordered, so the newest connection is used.
+            // The rows are ordered, so the newest connection comes first.
             if identities.iter().any(|known| known.account == account && known.person == person) {
                 continue;
             }
-            let name = text(row, "name")?.unwrap_or_else(|| person.clone());
-            let at = self.time(row, "updated_at")?;
+            let name = row.text("name").unwrap_or_else(|| person.clone());
+            let at = self.time(row, "updated_at");
             identities.push(Identity { account, person, user: user_of(Some(&owner)), name, at });
         }
         Ok(identities)
@@ -122,21 +121,21 @@ impl Import<'_> {
         let rows = self.rows("feedback", sql).await?;
         let mut records = Vec::new();
         for row in &rows {
-            let parts = (text(row, "id")?, text(row, "run_id")?, text(row, "thread_id")?);
+            let parts = (row.text("id"), row.text("run_id"), row.text("thread_id"));
             let (Some(id), Some(run), Some(thread)) = parts else {
                 self.report.left(ItemKind::Feedback, "a row of feedback", UNREADABLE);
                 continue;
             };
-            let rating = number(row, "rating")?;
+            let rating = row.number("rating")?;
             if !matches!(rating, 1 | -1) {
-                self.report.left(ItemKind::Feedback, id, format!("its rating is {rating}"));
+                self.report.left(ItemKind::Feedback, id, format!("unsupported rating {rating}"));
                 continue;
             }
-            let (user, message) = (user_of(text(row, "user_id")?.as_deref()), text(row, "message_id")?);
+            let (user, message) = (user_of(row.text("user_id").as_deref()), row.text("message_id"));
             if self.is_forgotten(&user) {
                 continue;
             }
-            let (comment, created) = (text(row, "comment")?, self.time(row, "created_at")?);
+            let (comment, created) = (row.text("comment"), self.time(row, "created_at"));
             records.push(Feedback { id, run, thread, user, message, rating, comment, created });
         }
         let new = self
@@ -162,10 +161,16 @@ fn account_outcome(moved: MovedAccount) -> (ItemOutcome, Option<&'static str>) {
     match moved {
         MovedAccount::New => (ItemOutcome::Taken, None),
         MovedAccount::Same => (ItemOutcome::Unchanged, None),
-        MovedAccount::Renewed => (ItemOutcome::Taken, Some("role or password changed since")),
-        MovedAccount::Changed => {
-            (ItemOutcome::Left, Some("they are here with another address, role or password, which stays"))
+        MovedAccount::Renewed => (ItemOutcome::Taken, Some("role or password updated")),
+        MovedAccount::Changed => (
+            ItemOutcome::Left,
+            Some(
+                "the account exists with another e-mail address, role or password, \
+                                      which is kept",
+            ),
+        ),
+        MovedAccount::Taken => {
+            (ItemOutcome::Left, Some("another account has this e-mail address or sign-in"))
         }
-        MovedAccount::Taken => (ItemOutcome::Left, Some("somebody else has this address or sign-in here")),
     }
 }

@@ -1,50 +1,50 @@
-//! Chats and topics and their threads, from `channels/store.json` and from connections in the database.
+//! Imports the thread of each chat and topic, from `channels/store.json` and the table `channel_conversations`.
 
 use super::{
     Import,
     rows::{UNREADABLE, outcome},
     user_of,
 };
-use crate::{database::text, error::ImportError, files, report::ItemKind, time};
+use crate::{error::ImportError, files, report::ItemKind, time};
 use pudu_base::{ThreadFolder, UserId};
 use pudu_store::ImportRecord;
 use serde_json::{Map, Value};
 
-/// Maximum size of a file of places, in bytes.
+/// Maximum size of `channels/store.json`, in bytes.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A chat or a topic in it.
+/// A chat, or a topic of a chat.
 #[derive(Clone, Debug)]
 pub(super) struct SourcePlace {
     pub(super) account: String,
     chat: String,
     topic: Option<String>,
     pub(super) thread: String,
-    /// The platform's ID of the user, if DeerFlow's folders are named by it.
+    /// The user's ID on the platform, if DeerFlow names its folders after it.
     pub(super) person: Option<String>,
     /// User that owns the connection.
     owner: Option<UserId>,
-    /// Room that owns the thread, unless it belongs to one user.
+    /// Room that owns the thread; `None` if one user owns it.
     room: Option<UserId>,
     pub(super) updated: i64,
 }
 
-/// All places.
+/// All chats and topics.
 pub(super) struct SourcePlaces(pub(super) Vec<SourcePlace>);
 
 impl SourcePlaces {
-    /// Returns the room that owns a thread, unless it belongs to one user.
+    /// Returns the room that owns a thread; `None` if one user owns it.
     pub(super) fn room(&self, thread: &str) -> Option<UserId> {
         self.0.iter().find(|place| place.thread == thread)?.room.clone()
     }
 
-    /// Returns the user that owns a thread according to its place.
+    /// Returns the user that owns a thread according to its chat or topic.
     pub(super) fn owner(&self, thread: &str) -> Option<UserId> {
         let place = self.0.iter().find(|place| place.thread == thread)?;
         place.owner.clone().or_else(|| UserId::from_raw(place.person.as_deref()?).ok())
     }
 
-    /// Returns whether a thread has only one speaker, as far as its place shows; in groups the speakers are unknown.
+    /// Returns whether only one user writes in a thread, judging by its chat. The writers in a group are unknown.
     pub(super) fn is_private(&self, thread: &str, account: &str) -> bool {
         let place = self.0.iter().find(|place| place.thread == thread);
         place.map_or(account.is_empty(), SourcePlace::is_private)
@@ -70,13 +70,13 @@ impl Import<'_> {
             CAST(thread_id AS TEXT) AS thread, CAST(updated_at AS TEXT) AS updated_at
             FROM channel_conversations ORDER BY updated_at DESC";
         for row in &self.rows("channel_conversations", sql).await? {
-            let parts = (text(row, "provider")?, text(row, "chat")?, text(row, "thread")?);
+            let parts = (row.text("provider"), row.text("chat"), row.text("thread"));
             let (Some(account), Some(chat), Some(thread)) = parts else {
                 self.report.left(ItemKind::Conversation, "a row of channel_conversations", UNREADABLE);
                 continue;
             };
-            let topic = text(row, "topic")?.filter(|topic| !topic.is_empty());
-            let (owner, updated) = (text(row, "owner")?, self.time(row, "updated_at")?);
+            let topic = row.text("topic").filter(|topic| !topic.is_empty());
+            let (owner, updated) = (row.text("owner"), self.time(row, "updated_at"));
             let owner = Some(user_of(owner.as_deref()));
             places.push(SourcePlace {
                 account,
@@ -95,13 +95,13 @@ impl Import<'_> {
         Ok(SourcePlaces(places))
     }
 
-    /// Reads `channels/store.json`; unreadable entries are reported.
+    /// Reads `channels/store.json`. Unreadable entries are reported.
     fn stored_places(&mut self) -> Vec<SourcePlace> {
         let file = self.source.folder.join("channels").join("store.json");
         let read = match files::read_plain(&file, MAX_FILE_BYTES) {
             Ok(None) => return Vec::new(),
             Ok(Some(bytes)) => {
-                serde_json::from_slice::<Map<String, Value>>(&bytes).map_err(|_| "it cannot be read")
+                serde_json::from_slice::<Map<String, Value>>(&bytes).map_err(|_| "not valid JSON")
             }
             Err(why) => Err(why),
         };
@@ -116,25 +116,25 @@ impl Import<'_> {
         for (key, entry) in entries {
             match stored(&key, &entry, self.now) {
                 Some(place) => places.push(place),
-                None => self.report.left(ItemKind::Conversation, key, "it names no chat, or no thread"),
+                None => self.report.left(ItemKind::Conversation, key, "chat or thread is missing"),
             }
         }
         places
     }
 
     pub(super) async fn conversations(&mut self, places: SourcePlaces) -> Result<(), ImportError> {
-        let (mut records, mut told) = (Vec::new(), Vec::new());
+        let (mut records, mut written) = (Vec::new(), Vec::new());
         for place in &places.0 {
             let name = (self.target.place)(&place.account, &place.chat, place.topic.as_deref());
             let Some(owner) = self.target.db.owner(&place.thread.as_str().into()).await? else {
                 self.report.left(
                     ItemKind::Conversation,
                     name.key,
-                    format!("its thread {} was not moved in", place.thread),
+                    format!("its thread {} was not imported", place.thread),
                 );
                 continue;
             };
-            told.push((name.key.clone(), owner.clone()));
+            written.push((name.key.clone(), owner.clone()));
             records.push(ImportRecord::Conversation {
                 key: name.key,
                 account: place.account.clone(),
@@ -145,14 +145,14 @@ impl Import<'_> {
             });
         }
         let new = self.target.db.import_records(records).await?;
-        for ((key, owner), new) in told.iter().zip(new) {
+        for ((key, owner), new) in written.iter().zip(new) {
             self.report.add(ItemKind::Conversation, outcome(new), key, Some(owner.as_str()), None);
         }
         Ok(())
     }
 }
 
-/// Reads an entry: its key is `channel:chat[:topic]`.
+/// Reads an entry, whose key is `channel:chat[:topic]`.
 fn stored(key: &str, entry: &Value, now: i64) -> Option<SourcePlace> {
     let mut parts = key.splitn(3, ':').map(str::to_owned);
     let (account, chat, topic) = (parts.next()?, parts.next()?, parts.next());
@@ -176,7 +176,7 @@ fn stored(key: &str, entry: &Value, now: i64) -> Option<SourcePlace> {
     whole.then_some(place)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a number that is too large becomes the largest")]
+#[expect(clippy::cast_possible_truncation, reason = "saturates for large numbers")]
 fn seconds(at: f64) -> i64 {
     (at * 1000.0) as i64
 }

@@ -1,10 +1,9 @@
-//! Threads: their messages and their files.
+//! Imports threads with their messages and files.
 
 use super::{Import, places::SourcePlaces, rows::UNREADABLE, user_of};
 use crate::{
     channels::{self, ReadThread, missing_updates},
     checkpoint::{self, FoundState},
-    database::text,
     error::ImportError,
     files::Selection,
     report::{ItemKind, ItemOutcome},
@@ -20,11 +19,11 @@ use std::collections::BTreeMap;
 /// Kind of the import notes, which the store writes.
 const KIND: &str = "thread";
 /// Note for a thread that was deleted after its import.
-const DELETED: &str = "it was deleted here";
+const DELETED: &str = "deleted in pudu after the import";
 /// Number of threads that are read and then written together.
-const BATCH: usize = 64;
+const BATCH_THREADS: usize = 64;
 
-/// Size of threads that are written together, in bytes, excluding the last one.
+/// Size of the threads, in bytes, at which a batch is written.
 const BATCH_BYTES: usize = 32 * 1024 * 1024;
 
 /// A thread's row in DeerFlow's table.
@@ -41,7 +40,7 @@ struct ThreadMeta {
 struct PreparedThread {
     thread: ImportedThread,
     note: Option<String>,
-    /// Its size, in bytes.
+    /// Size of the thread, in bytes.
     bytes: usize,
 }
 
@@ -58,12 +57,12 @@ impl Import<'_> {
                 continue;
             }
             if !is_id(id) {
-                self.report.left(ItemKind::Thread, id, "its id cannot be a thread's");
+                self.report.left(ItemKind::Thread, id, "not a valid thread ID");
             } else if let Some(thread) = self.prepare(id, meta, owner, places).await? {
                 bytes += thread.bytes;
                 prepared.push(thread);
             }
-            if prepared.len() >= BATCH || bytes >= BATCH_BYTES {
+            if prepared.len() >= BATCH_THREADS || bytes >= BATCH_BYTES {
                 self.write(std::mem::take(&mut prepared), places).await?;
                 bytes = 0;
             }
@@ -79,47 +78,47 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Lists all threads of the database with their rows.
+    /// Lists all threads in the database with their rows.
     async fn metas(&mut self) -> Result<BTreeMap<String, ThreadMeta>, ImportError> {
         let mut metas = BTreeMap::new();
         for table in ["checkpoints", "threads_meta"] {
             if self.reader.as_ref().is_some_and(|reader| !reader.has(table)) {
                 let why =
-                    "DeerFlow's database has no such table: is it the one, and `postgres_schema` right?";
+                    "DeerFlow's database does not have this table; check the database and `postgres_schema`";
                 self.report.left(ItemKind::Thread, table, why);
             }
         }
         let sql = "SELECT DISTINCT CAST(thread_id AS TEXT) AS id FROM checkpoints WHERE checkpoint_ns = ''";
         for row in &self.rows("checkpoints", sql).await? {
-            metas.extend(text(row, "id")?.map(|id| (id, ThreadMeta::default())));
+            metas.extend(row.text("id").map(|id| (id, ThreadMeta::default())));
         }
         let sql = "SELECT CAST(thread_id AS TEXT) AS id, CAST(user_id AS TEXT) AS user_id, CAST(display_name AS TEXT) AS title,
             CAST(metadata_json AS TEXT) AS metadata, CAST(created_at AS TEXT) AS created_at,
             CAST(updated_at AS TEXT) AS updated_at FROM threads_meta";
         for row in &self.rows("threads_meta", sql).await? {
-            let Some(id) = text(row, "id")? else {
+            let Some(id) = row.text("id") else {
                 self.report.left(ItemKind::Thread, "a row of threads_meta", UNREADABLE);
                 continue;
             };
             let metadata: Value =
-                text(row, "metadata")?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+                row.text("metadata").and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
             let provider = metadata.get("channel_source").and_then(|source| source.get("provider")?.as_str());
-            let at = |column| Ok::<_, ImportError>(text(row, column)?.as_deref().and_then(time::millis));
+            let at = |column| row.text(column).as_deref().and_then(time::millis);
             metas.insert(
                 id,
                 ThreadMeta {
-                    user: text(row, "user_id")?,
-                    title: text(row, "title")?,
+                    user: row.text("user_id"),
+                    title: row.text("title"),
                     account: provider.map(str::to_owned),
-                    created: at("created_at")?,
-                    updated: at("updated_at")?,
+                    created: at("created_at"),
+                    updated: at("updated_at"),
                 },
             );
         }
         Ok(metas)
     }
 
-    /// Reads a thread; `None`, with a report entry, if there is nothing to write.
+    /// Reads a thread. If there is nothing to write, returns `None` and reports the outcome.
     async fn prepare(
         &mut self,
         id: &str,
@@ -181,7 +180,7 @@ impl Import<'_> {
         let failed = |error: pudu_base::LogError| StoreError::Corrupt(error.to_string());
         let (seq, state) = self.target.db.load(&thread.folder.thread).await.map_err(failed)?;
         if seq != known.seq {
-            self.changed(&thread.folder, "it went on both in pudu and in DeerFlow since it was moved in");
+            self.changed(&thread.folder, "changed both in pudu and in DeerFlow since the import");
             return Ok(None);
         }
         thread.updates = missing_updates(&state, &thread.updates);
@@ -194,8 +193,8 @@ impl Import<'_> {
         self.report.add(ItemKind::Thread, ItemOutcome::Left, id, Some(owner), Some(why.to_owned()));
     }
 
-    /// Indexes private messages of users for recall. This happens before the thread is marked as done: repeating it
-    /// changes nothing.
+    /// Indexes users' private messages for recall. Runs before the thread is marked as imported: after a crash in
+    /// between, indexing again changes nothing.
     async fn index_turns(
         &self,
         prepared: &[PreparedThread],
@@ -231,16 +230,15 @@ impl Import<'_> {
                     let (id, owner) = (folder.thread.as_str(), folder.owner.as_str());
                     self.report.add(ItemKind::Thread, ItemOutcome::Taken, id, Some(owner), note);
                 }
-                Err(StoreError::Conflict(_)) => {
-                    self.changed(&folder, "a thread of that id is in pudu already")
-                }
+                Err(StoreError::Conflict(_)) => self.changed(&folder, "a thread with this ID already exists"),
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(())
     }
 
-    /// Lists the threads with folders, each with the users of these folders; `None` is the top of the home.
+    /// Lists the threads that have a folder, each with the users whose folder contains it; `None` is the top level of
+    /// the home folder.
     fn thread_folders(&mut self) -> Result<BTreeMap<String, Vec<Option<String>>>, ImportError> {
         let mut found: BTreeMap<String, Vec<Option<String>>> = BTreeMap::new();
         let users = self.users()?;
@@ -265,13 +263,13 @@ impl Import<'_> {
         folders: &[Option<String>],
     ) -> Result<(), ImportError> {
         if !is_id(id) {
-            self.report.left(ItemKind::Files, id, "its id cannot be a thread's");
+            self.report.left(ItemKind::Files, id, "not a valid thread ID");
             return Ok(());
         }
         let here = self.target.db.owner(&id.into()).await?;
         // Files of a folder without a thread are copied unchanged.
         if here.as_ref() != Some(owner) && (here.is_some() || self.note_of(KIND, id).is_some()) {
-            let why = if here.is_some() { "its thread is another user's here" } else { DELETED };
+            let why = if here.is_some() { "its thread belongs to another user" } else { DELETED };
             self.report.add(
                 ItemKind::Files,
                 ItemOutcome::Left,
@@ -281,27 +279,23 @@ impl Import<'_> {
             );
             return Ok(());
         }
-        let to =
-            self.target.home.join("users").join(owner.as_str()).join("threads").join(id).join("user-data");
+        let to = self.target.home.join("users").join(owner.as_str()).join("threads").join(id);
         for user in folders {
-            let folder = self.threads_of(user.as_deref()).join(id);
-            let from = folder.join("user-data");
-            let copied = self.copier.copy(&from, &to, Selection::ALL);
-            let copied = copied.map_err(|why| ImportError::io(&from, why))?;
-            if copied.new + copied.same + copied.left.len() > 0 {
-                self.files(ItemKind::Files, id.to_owned(), Some(owner.as_str()), &copied);
-            }
-            if folder.join("acp-workspace").is_dir() {
-                let why = Some("its acp-workspace: pudu has no such folder".to_owned());
-                self.report.add(ItemKind::Files, ItemOutcome::Left, id, Some(owner.as_str()), why);
+            for name in ["user-data", "acp-workspace"] {
+                let from = self.threads_of(user.as_deref()).join(id).join(name);
+                let copied = self.copier.copy(&from, &to.join(name), Selection::ALL);
+                let copied = copied.map_err(|why| ImportError::io(&from, why))?;
+                if copied.new + copied.same + copied.left.len() > 0 {
+                    self.files(ItemKind::Files, id.to_owned(), Some(owner.as_str()), &copied);
+                }
             }
         }
         Ok(())
     }
 }
 
-/// Returns the owner of a thread: its room, or the user in its row, of its place or of the folder with its files. The
-/// local user owns the rest.
+/// Returns the owner of a thread. In this order: its room, the user in its row, the user of its chat or topic, the only
+/// user whose folder has its files (if its row has no user), and the local user.
 fn owner(
     id: &str,
     meta: &ThreadMeta,
@@ -317,7 +311,7 @@ fn owner(
             _ => None,
         }
     };
-    // A room's thread never belongs to a single user, whatever DeerFlow recorded.
+    // A room's thread never belongs to a single user, even if DeerFlow recorded one.
     places.room(id).or(named).or_else(|| places.owner(id)).or_else(by_folder).unwrap_or(local)
 }
 
@@ -343,7 +337,8 @@ fn turns(thread: &ImportedThread) -> impl Iterator<Item = RecallEntry> {
     })
 }
 
-/// Returns the ID of the last message in updates: DeerFlow's memory has processed them all.
+/// Returns the id of the last message in the updates. pudu's memory continues after it, because DeerFlow's memory has
+/// already processed every message.
 fn last_message(updates: &[Update]) -> Option<MessageId> {
     updates.iter().rev().find_map(|update| match update {
         Update::Message(message) => Some(message.id().clone()),
@@ -359,15 +354,14 @@ fn is_id(id: &str) -> bool {
 /// Describes the skipped parts of a thread.
 fn note(read: &ReadThread) -> Option<String> {
     let skipped = read.skipped;
-    let counts =
-        [(skipped.images, "pictures inside messages"), (skipped.unknown, "messages of unknown kinds")];
+    let counts = [(skipped.images, "images inside messages"), (skipped.unknown, "messages of unknown kinds")];
     let mut words: Vec<String> = counts
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{what} ({count})"))
         .collect();
     if !read.left.is_empty() {
-        words.push(format!("channels that pudu has not: {}", read.left.join(", ")));
+        words.push(format!("channels unknown to pudu: {}", read.left.join(", ")));
     }
     (!words.is_empty()).then(|| format!("without {}", words.join(", ")))
 }

@@ -1,34 +1,34 @@
-//! Secrets that people type: taken out of an event before anything stores or shows it, and kept in memory until the
-//! command that gives them is answered. A secret that a restart cuts is typed again.
+//! Secrets that people type. They are removed from an event before it is stored or shown, and kept in memory until the
+//! command with the secret is answered. If the process restarts before that, the person has to type the secret again.
 
 use indexmap::IndexMap;
+use pudu_base::is_secret_name;
 use pudu_channels::{EventKey, Inbound, InboundKind};
-use pudu_client::base::is_secret_name;
 use secrecy::SecretString;
 use std::sync::{Mutex, PoisonError};
 
-/// The command by which people give secrets.
+/// The command that people use to provide secrets.
 const COMMAND: &str = "/secret";
-/// The same, as people misspell it.
+/// The same command with its usual misspelling.
 const COMMANDS: [&str; 2] = [COMMAND, "/secrets"];
-/// The verb that gives one.
+/// Argument that sets a secret.
 const SET: &str = "set";
-/// Verbs that take a name and no value.
+/// Arguments that take a name and no value.
 const DELETE: [&str; 2] = ["delete", "remove"];
-/// Maximum number of values that wait for their commands; the oldest go first.
+/// Maximum number of values that wait for their commands; the oldest are dropped first.
 const MAX_WAITING: usize = 128;
 
-/// Words of a person without a secret.
+/// A message without its secret.
 #[derive(Debug)]
 pub struct ConcealedText {
-    /// The words that may be stored and shown.
+    /// The text that may be stored and shown.
     pub shown: String,
     /// The secret.
     pub value: SecretString,
 }
 
-/// Takes the secret out of a command that gives one; `None` for words that have none. All text behind the name is one,
-/// and so is text in the place of a verb that is no verb.
+/// Removes the secret from a command that sets one; `None` for other texts. All text after the name counts as the
+/// secret, even if the verb is missing or unknown.
 pub fn conceal(text: &str) -> Option<ConcealedText> {
     let (command, rest) = word(text.trim_start());
     let command = command.to_lowercase();
@@ -44,7 +44,7 @@ pub fn conceal(text: &str) -> Option<ConcealedText> {
             let (name, value) = word(behind);
             (format!("{COMMAND} delete {}", shown_name(name)), value)
         }
-        // The verb is left out or unknown.
+        // The verb is missing or unknown.
         _ => named(rest),
     };
     let value = value.trim();
@@ -61,7 +61,7 @@ fn named(rest: &str) -> (String, &str) {
     match is_secret_name(name) {
         true if value.is_empty() => (format!("{COMMAND} {SET} {name}"), ""),
         true => (format!("{COMMAND} {SET} {name}"), value),
-        // Text that is no name may be the secret itself.
+        // Text that is not a valid name may be the secret itself.
         false => (format!("{COMMAND} {SET}"), rest),
     }
 }
@@ -79,12 +79,12 @@ fn word(text: &str) -> (&str, &str) {
 /// Identity of an event: its account and its key there.
 pub(super) type EventIdentity = (String, EventKey);
 
-/// Values on their way from events to the commands that take them.
+/// Secret values, kept until their commands take them.
 #[derive(Default)]
 pub(super) struct ConcealedValues(Mutex<IndexMap<EventIdentity, SecretString>>);
 
 impl ConcealedValues {
-    /// Takes the secret out of an event that gives one.
+    /// Removes the secret from an event and keeps it.
     pub(super) fn conceal(&self, inbound: &mut Inbound) {
         let (InboundKind::Message { text, .. } | InboundKind::Edit { text }) = &mut inbound.kind else {
             return;
@@ -98,7 +98,7 @@ impl ConcealedValues {
         waiting.insert((inbound.address.account.clone(), inbound.key.clone()), value);
     }
 
-    /// Returns the secret that came with an event, once.
+    /// Takes the secret of an event.
     pub(super) fn take(&self, inbound: &Inbound) -> Option<SecretString> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.shift_remove(&(inbound.address.account.clone(), inbound.key.clone()))
@@ -111,7 +111,7 @@ mod tests {
     use secrecy::ExposeSecret;
 
     #[test]
-    fn whatever_may_be_a_secret_is_taken_out_of_the_words() {
+    fn anything_that_may_be_a_secret_is_removed_from_the_shown_text() {
         let check = |text: &str, shown: &str, value: &str| {
             let concealed = conceal(text).unwrap_or_else(|| panic!("{text:?} is shown"));
             assert_eq!(

@@ -1,9 +1,9 @@
-//! One try to deliver a reply: shows it, and marks its turn as delivered, as given up, or as to be tried again.
+//! One attempt to deliver a reply: shows it and marks its turn as delivered, given up, or due for another attempt.
 
 use crate::bus::{Inbox, retry_until_stored};
 use pudu_channels::{FinalView, Hurry, LiveReply, SendError};
-use pudu_client::store::{Db, Delivered, InboxItemId, TurnId};
 use pudu_kit::clock;
+use pudu_store::{Db, Delivered, InboxItemId, TurnId};
 use std::{
     sync::{
         Arc,
@@ -13,15 +13,17 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// The first wait after a failed delivery; each next is twice as long.
+/// Delay after the first failed delivery; doubles with each further failure.
 const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Maximum delay of our own before the next try. It may end sooner when the platform answers another call
-/// of the account.
+/// Maximum delay before the next attempt, if the platform does not ask for one. It ends early when the platform answers
+/// another call of the account.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// Maximum delay that a platform may ask for: then it is asked again.
+/// Maximum delay that a platform can ask for; after that, the call is made anyway.
 const MAX_PLATFORM_DELAY: Duration = Duration::from_secs(3600);
+/// How long an undeliverable reply holds back newer ones in its conversation.
+pub(super) const ORDER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A reply on its way.
+/// A reply to deliver.
 #[derive(Clone, Debug)]
 pub struct OutboxItem {
     /// The turn.
@@ -34,31 +36,33 @@ pub struct OutboxItem {
     pub chat: String,
     /// When the turn was opened, in milliseconds since 1970.
     pub created: i64,
-    /// Before this moment the platform wants no call, in milliseconds since 1970.
+    /// Earliest time at which the platform allows a call, in milliseconds since 1970.
     pub not_before: i64,
 }
 
-/// A reply on its way, and how its tries went.
+/// A reply to deliver, and the state of its attempts.
 pub(super) struct OutboxDelivery {
     pub(super) item: OutboxItem,
     reply: Box<dyn LiveReply>,
     view: FinalView,
     pub(super) hurry: Hurry,
-    /// Whether it was young enough to be sent when it was taken on.
+    /// Whether it was young enough to be sent when its delivery began.
     fresh: bool,
-    /// Whether the answer is delivered, and only another message of the reply is left to delete.
+    /// Whether the answer is delivered, and only a leftover message of the reply has to be deleted.
     delivered: bool,
     failures: u32,
-    /// Whether a try was hastened already.
+    /// Whether the next attempt has already been moved forward once.
     hastened: bool,
-    /// When it is tried next.
+    /// Time of the next attempt.
     pub(super) due: Instant,
-    /// Whether the platform wants no call before then, whatever else works.
+    /// Whether the platform asked for this delay. If so, the success of other calls does not shorten it.
     pub(super) asked_for: bool,
+    /// End of [`ORDER_TIMEOUT`], counted from when the reply began to wait.
+    in_order_until: Option<Instant>,
 }
 
 impl OutboxDelivery {
-    /// Takes a reply on. `fresh`: it is young enough to be sent.
+    /// Creates a delivery. `fresh` is whether the reply is young enough to be sent.
     pub(super) fn new(
         item: OutboxItem,
         reply: Box<dyn LiveReply>,
@@ -79,18 +83,25 @@ impl OutboxDelivery {
             hastened: false,
             due,
             asked_for: early > 0,
+            in_order_until: (early > 0).then(|| Instant::now() + ORDER_TIMEOUT),
         }
     }
 
-    /// Makes the next try due at once, since the reply is waited for. The first call overrides even a wait that the
-    /// platform asked for: perhaps a file alone waits, which is given up then.
+    /// Returns the time until which the reply holds back newer ones, which would otherwise appear above it; `None` if
+    /// it does not.
+    pub(super) fn in_order_until(&self) -> Option<Instant> {
+        self.in_order_until.filter(|until| !self.delivered && *until > Instant::now())
+    }
+
+    /// Makes the next attempt due now, because something is waiting for the reply. Works only once, and overrides
+    /// even a delay that the platform asked for: if only a file is missing, the attempt gives it up.
     pub(super) fn hasten(&mut self) {
         if !std::mem::replace(&mut self.hastened, true) {
             self.due = Instant::now();
         }
     }
 
-    /// Waits for the next try, which may come sooner when the platform answers another call.
+    /// Waits for the next attempt. The success of another call ends the wait early, unless the platform asked for it.
     pub(super) async fn pause(&mut self) {
         let wait = self.due.saturating_duration_since(Instant::now());
         match self.asked_for {
@@ -100,11 +111,11 @@ impl OutboxDelivery {
     }
 }
 
-/// Result of a try.
+/// Result of an attempt.
 pub(super) enum Attempt {
     /// Nothing is left to do.
     Settled,
-    /// It is to be tried again.
+    /// Another attempt is needed.
     Failed,
 }
 
@@ -113,13 +124,13 @@ pub(super) enum Attempt {
 pub(super) struct Deliverer {
     pub(super) db: Db,
     inbox: Inbox,
-    /// Maximum age of a reply that is sent, in milliseconds: an older one is not waited for, and would surprise.
-    /// Changes with the configuration.
+    /// Maximum age of a reply that is still sent, in milliseconds: an older one would only surprise its reader. Changes
+    /// with the configuration.
     oldest: Arc<AtomicU64>,
 }
 
-/// Gives up the files of a reply that is too old to be tried on but has more than them; its words mention them then.
-/// Returns whether there was something to give up.
+/// Gives up the files of a reply that is too old for further attempts. The reply's text then mentions them. Returns
+/// whether there were files to give up.
 fn gives_up_files(view: &FinalView, hurry: &Hurry) -> bool {
     let last = !view.files.is_empty() && !hurry.is_stopped();
     if last {
@@ -135,12 +146,12 @@ impl Deliverer {
         deliverer
     }
 
-    /// Changes how old a reply may get.
+    /// Sets the maximum age of a reply.
     pub(super) fn set_oldest(&self, oldest: Duration) {
         self.oldest.store(u64::try_from(oldest.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Tries to deliver a reply, once.
+    /// Makes one attempt to deliver a reply.
     pub(super) async fn attempt(&self, delivery: &mut OutboxDelivery) -> Attempt {
         let OutboxDelivery { item, reply, view, hurry, fresh, delivered, .. } = delivery;
         let error = loop {
@@ -149,7 +160,7 @@ impl Deliverer {
                 return Attempt::Settled;
             }
             let error = match self.finish(item, &mut **reply, view, delivered).await {
-                // A choice below the reply was made meanwhile: it is shown, too.
+                // If a choice below the reply has been made since, the changed reply is delivered as well.
                 Ok(()) => match self.done(item, view).await {
                     Some(newer) => {
                         *view = newer;
@@ -176,7 +187,7 @@ impl Deliverer {
         Attempt::Failed
     }
 
-    /// Tries to finish a reply. A delivered one that is too old is finished: its other messages stay.
+    /// Tries to finish a reply. A delivered one that is too old counts as finished; its superfluous messages stay.
     async fn finish(
         &self,
         item: &OutboxItem,
@@ -196,11 +207,12 @@ impl Deliverer {
         }
     }
 
-    /// Notes that a try failed, and when the next one may come.
+    /// Records a failed attempt and the time of the next one.
     async fn put_off(&self, delivery: &mut OutboxDelivery, error: &SendError) {
         let wait = wait(error, delivery.failures);
         delivery.failures += 1;
         delivery.due = Instant::now() + wait;
+        delivery.in_order_until.get_or_insert(Instant::now() + ORDER_TIMEOUT);
         delivery.asked_for = matches!(error, SendError::Later { .. } | SendError::Untidy { after: Some(_) });
         let OutboxItem { account, chat, turn, .. } = &delivery.item;
         match delivery.delivered {
@@ -223,7 +235,7 @@ impl Deliverer {
         u64::try_from(age).is_ok_and(|age| age > self.oldest.load(Ordering::Relaxed))
     }
 
-    /// Gives a reply up; the row stays for people to look at.
+    /// Gives a reply up. Its row stays in the store for inspection.
     pub(super) async fn park(&self, item: &OutboxItem, reason: &str) {
         let OutboxItem { account, chat, turn, .. } = item;
         tracing::error!(account, chat, turn = turn.0, reason, "gave up reply");
@@ -231,7 +243,7 @@ impl Deliverer {
         self.release(retry_until_stored("failed to give up reply", park).await);
     }
 
-    /// Marks a reply as delivered, unless it reads otherwise by now: then that is returned.
+    /// Marks a reply as delivered. If its stored text has changed, returns the new one instead.
     async fn done(&self, item: &OutboxItem, view: &FinalView) -> Option<FinalView> {
         let (mut shown, keep) = (serde_json::to_string(view).ok(), !view.choices.is_empty());
         loop {
@@ -239,7 +251,7 @@ impl Deliverer {
             match retry_until_stored("failed to mark reply as delivered", done).await {
                 Some(Delivered::Outdated(newer)) => match serde_json::from_str::<FinalView>(&newer) {
                     Ok(newer) if newer != *view => return Some(newer),
-                    // Another version wrote it in other letters.
+                    // Another version of pudu serialised the same view differently.
                     _ => shown = None,
                 },
                 Some(Delivered::Done(events)) => {
@@ -256,7 +268,7 @@ impl Deliverer {
     }
 }
 
-/// Returns how long to wait before the next try.
+/// Returns the delay before the next attempt.
 fn wait(error: &SendError, attempt: u32) -> Duration {
     match error {
         SendError::Later { after } | SendError::Untidy { after: Some(after) } => {
@@ -271,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_platform_is_waited_for_longer_than_an_hour() {
+    fn delays_grow_with_failures_up_to_a_limit() {
         let later = |seconds| SendError::Later { after: Duration::from_secs(seconds) };
         let failed = || SendError::Unreachable("x".into());
         let cases = [

@@ -1,31 +1,31 @@
-//! Events that this process looks after: how many wait for each account, and where each was said.
+//! Events that this process is handling: their number and size per bot, and the address of each message.
 
 use super::concealed::EventIdentity;
 use pudu_channels::{AcceptError, Accepted, Address, Inbound, InboundKind};
-use pudu_client::store::InboxItemId;
+use pudu_store::InboxItemId;
 use std::collections::HashMap;
 use tokio::sync::watch;
 
-/// Maximum size of an account's waiting events, in bytes: messages of the page contain their pictures. A single event may be
-/// larger.
+/// Maximum size of an account's waiting events, in bytes. Messages from the web page contain their images. A single
+/// event may exceed the limit.
 const MAX_WAITING_BYTES: usize = 128 * 1024 * 1024;
 
-/// Location of a person's message: its address and number.
+/// Location of a person's message: its address and id.
 type MessagePlace = (Address, String);
 
 /// An album: the address and the sender of its parts, and its id.
 type AlbumPlace = (Address, String, String);
 
-/// Outcome of storing an event, once it is known. All copies of the event wait for the same one.
+/// Outcome of storing an event; `None` until it is known. All copies of the event wait for the same outcome.
 pub(super) type StoreOutcome = Option<Result<Accepted, AcceptError>>;
 
-/// Events that this process looks after.
+/// Events that this process is handling.
 #[derive(Default)]
 pub(super) struct HeldEvents {
     pub(super) items: HashMap<InboxItemId, HeldEvent>,
-    /// Events that are not kept yet, and their outcomes.
+    /// Events that are being stored, with their outcomes.
     pub(super) rooms: HashMap<EventIdentity, (HeldEvent, watch::Receiver<StoreOutcome>)>,
-    /// How many items and rooms each account has, and their size.
+    /// Number and size of each account's events, including those that are being stored.
     accounts: HashMap<String, WaitingSize>,
 }
 
@@ -36,10 +36,10 @@ struct WaitingSize {
     bytes: usize,
 }
 
-/// An event that this process looks after.
+/// An event that this process is handling.
 pub(super) struct HeldEvent {
     account: String,
-    /// Its size, about.
+    /// Approximate size.
     bytes: usize,
     /// Location of a person's message; `None` for other events.
     place: Option<MessagePlace>,
@@ -64,7 +64,7 @@ impl HeldEvents {
         HeldEvent { account, bytes, place: place(inbound), album: album(inbound) }
     }
 
-    /// Counts an event no more.
+    /// Stops counting an event.
     pub(super) fn forget(&mut self, event: Option<HeldEvent>) {
         let Some(event) = event else { return };
         if let Some(waiting) = self.accounts.get_mut(&event.account) {
@@ -82,7 +82,7 @@ impl HeldEvents {
         waiting.events >= limit || (waiting.events > 0 && waiting.bytes + bytes > MAX_WAITING_BYTES)
     }
 
-    /// Returns whether another part of the album of a message is held.
+    /// Returns whether another part of a message's album is held.
     pub(super) fn has_part(&self, part: &Inbound) -> bool {
         let album = album(part);
         album.is_some() && self.events().any(|event| event.album == album)
@@ -92,7 +92,7 @@ impl HeldEvents {
         self.items.values().chain(self.rooms.values().map(|(event, _)| event))
     }
 
-    /// Returns the whole address of a message in the chat of `near`.
+    /// Returns the full address of a message in the same chat as `near`.
     pub(super) fn place(&self, near: &Address, message: &str) -> Option<Address> {
         let same = |(address, held): &&MessagePlace| {
             held == message && address.account == near.account && address.chat == near.chat

@@ -11,8 +11,8 @@ use pudu_channels::{
     AcceptError, Accepted, Address, BoxFuture, EventSink, Inbound, InboundKind, KnownMessage,
     ReplyStoreError, StreamPosition,
 };
-use pudu_client::store::{Db, InboxItemId, InboxRow, InsertedEvent, NewInboxItem};
 use pudu_kit::clock;
+use pudu_store::{Db, InboxItemId, InboxRow, InsertedEvent, NewInboxItem};
 use secrecy::SecretString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::{
@@ -24,24 +24,24 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Time after which an event that waits for its outcome is dispatched again if no handler holds it, in milliseconds.
-/// Only a few milliseconds are between its commit and the moment it is held.
+/// Minimum age, in milliseconds, of a stored event without an outcome and without a handler before it is dispatched
+/// again. Normally a handler takes it within a few milliseconds of its commit.
 const FORGOTTEN: i64 = 15_000;
-/// Minimum capacity for events, of all accounts, that are on their way into the store.
+/// Minimum capacity of the queue of events to store, for all accounts together.
 const MIN_QUEUED_EVENTS: usize = 1024;
 
-/// An event that was kept and waits for its outcome.
+/// A stored event that waits for its outcome.
 #[derive(Clone, Debug)]
 pub struct InboxItem {
     /// Its number in the inbox.
     pub id: InboxItemId,
     /// The event.
     pub inbound: Inbound,
-    /// When this process got it.
+    /// When this process received it.
     pub came: Instant,
 }
 
-/// Keeps incoming events and hands them to the dispatcher.
+/// Stores incoming events and passes them to the dispatcher.
 #[derive(Clone)]
 pub struct Inbox(Arc<Inner>);
 
@@ -49,25 +49,25 @@ struct Inner {
     db: Db,
     limit: usize,
     held: Mutex<HeldEvents>,
-    /// Secrets that were taken out of events.
+    /// Secrets that were removed from events.
     concealed: ConcealedValues,
-    /// To the keeper.
-    way_in: mpsc::Sender<Incoming>,
-    /// To the dispatcher.
+    /// Sends events to the task that stores them.
+    incoming_sender: mpsc::Sender<Incoming>,
+    /// Sends stored events to the dispatcher.
     out: mpsc::Sender<InboxItem>,
 }
 
-/// An event on its way in.
+/// An event to store.
 struct Incoming {
     inbound: Inbound,
     position: Option<StreamPosition>,
     room: QueueSlot,
-    told: watch::Sender<StoreOutcome>,
+    outcome_sender: watch::Sender<StoreOutcome>,
 }
 
 impl Inbox {
-    /// Makes an inbox in which at most `limit` events of each account wait, and the end from which they are taken. Its
-    /// keeper works among `tasks` until `stop`.
+    /// Creates an inbox that holds at most `limit` waiting events for each account, and the receiver of its events. The
+    /// task that stores events runs in `tasks` until `stop`.
     pub fn new(
         db: Db,
         limit: usize,
@@ -76,13 +76,13 @@ impl Inbox {
     ) -> (Self, mpsc::Receiver<InboxItem>) {
         let limit = limit.max(1);
         let (out, taken) = mpsc::channel(limit);
-        let (way_in, incoming) = mpsc::channel(limit.max(MIN_QUEUED_EVENTS));
+        let (incoming_sender, incoming) = mpsc::channel(limit.max(MIN_QUEUED_EVENTS));
         let inner = Arc::new(Inner {
             db,
             limit,
             held: Mutex::default(),
             concealed: ConcealedValues::default(),
-            way_in,
+            incoming_sender,
             out,
         });
         let keeper = inner.clone().keep(incoming);
@@ -90,8 +90,8 @@ impl Inbox {
         (Self(inner), taken)
     }
 
-    /// Returns the events that an earlier process kept and did not finish, each with its turn if it has one. Called
-    /// once, before anything is accepted.
+    /// Returns the events that an earlier process stored and did not finish, each with its turn if it has one. Called
+    /// once, before any event is accepted.
     pub async fn recover(&self) -> Vec<(InboxItem, Option<String>)> {
         let items = retry_until_stored("failed to read pending events", || self.0.db.pending()).await;
         let mut left = Vec::new();
@@ -104,26 +104,31 @@ impl Inbox {
         left
     }
 
-    /// Hands out stored events again that no handler holds: their handler failed.
+    /// Dispatches stored events again that no handler holds, for example because their handler failed.
     pub async fn sweep(&self) {
         let old = clock::now().saturating_sub(FORGOTTEN);
         let Ok(ids) = self.0.db.waiting_since(old).await else { return };
-        // Events that the store has just taken after an outage are handed out by the task that brought them.
+        // Events that were stored just now, after an outage, are dispatched by the task that stored them.
         if !self.0.held().rooms.is_empty() {
             return;
         }
         let forgotten =
             ids.into_iter().filter(|id| !self.0.held().items.contains_key(id)).collect::<Vec<_>>();
         for id in forgotten {
-            let Ok(Some(item)) = self.0.db.waiting(id).await else { continue };
-            tracing::warn!(item = item.id.0, "dispatching stored event that nobody held");
-            if let Some(arrival) = self.take_up(item).await {
-                self.0.out.send(arrival).await.ok();
-            }
+            tracing::warn!(item = id.0, "dispatching stored event without a handler");
+            self.dispatch_stored(id).await;
         }
     }
 
-    /// Holds an item; one that cannot be read is given up.
+    /// Dispatches an event that was stored in another way than by a channel, unless it is done or has a turn.
+    pub async fn dispatch_stored(&self, id: InboxItemId) {
+        let Ok(Some(item)) = self.0.db.waiting(id).await else { return };
+        if let Some(arrival) = self.take_up(item).await {
+            self.0.out.send(arrival).await.ok();
+        }
+    }
+
+    /// Holds an item, or gives it up if it is unreadable.
     async fn take_up(&self, item: InboxRow) -> Option<InboxItem> {
         match serde_json::from_str(&item.payload) {
             Ok(inbound) => {
@@ -141,12 +146,12 @@ impl Inbox {
     /// Marks events as done that get no reply of their own.
     pub async fn finish(&self, ids: &[InboxItemId]) {
         if let Err(error) = self.0.db.finish(ids, clock::now()).await {
-            tracing::error!(%error, "failed to mark events as done; looking at them again");
+            tracing::error!(%error, "failed to mark events as done; checking them again");
         }
         self.release(ids);
     }
 
-    /// Lets events go: they are done, or wait for another process.
+    /// Stops holding events: they are done, or left to another process.
     pub fn release(&self, ids: &[InboxItemId]) {
         let mut held = self.0.held();
         for id in ids {
@@ -155,8 +160,8 @@ impl Inbox {
         }
     }
 
-    /// Keeps a message that is not addressed to the bot, if it answers one of the bot's: not every platform reports
-    /// whose message is answered.
+    /// Stores a message that does not address the bot but replies to one of the bot's messages: not every platform
+    /// reports the author of the message being replied to.
     async fn accept_answer(
         &self,
         inbound: Inbound,
@@ -174,20 +179,21 @@ impl Inbox {
     }
 
     /// # Cancel safety
-    /// Dropping the future changes nothing: the event is kept and answered all the same.
+    /// Dropping the future changes nothing: the event is stored and answered anyway.
     fn take(
         &self,
         mut inbound: Inbound,
         position: Option<StreamPosition>,
     ) -> BoxFuture<'_, Result<Accepted, AcceptError>> {
         self.0.concealed.conceal(&mut inbound);
-        // A message of a group to others, and its edit, is not kept here. `Shared` buffers it for accounts that want it.
+        // Group messages that do not address the bot, and their edits, are not stored here. `Shared` buffers them for
+        // accounts that are configured for it.
         if !inbound.addressed {
             let changed = matches!(inbound.kind, InboundKind::Edit { .. } | InboundKind::Recall);
             if changed && let Some(address) = self.waiting(&inbound) {
                 inbound = Inbound { address, addressed: true, ..inbound };
             } else if self.0.held().has_part(&inbound) {
-                // Only one part of an album names the bot.
+                // Only one part of an album mentions the bot.
                 inbound.addressed = true;
             } else if matches!(inbound.kind, InboundKind::Message { .. }) && inbound.reply_to.is_some() {
                 return Box::pin(self.accept_answer(inbound, position));
@@ -197,41 +203,42 @@ impl Inbox {
             }
         }
         let sent = self.0.send(inbound, position);
-        // An event that is refused by then is kept all the same when the store is back; the platform's next try finds
-        // that it was there before.
+        // An event that is refused because of a slow store is stored anyway once the store is back; the platform's
+        // redelivery is then a duplicate.
         Box::pin(async move {
             let (mut outcome, copy) = sent?;
-            let told = tokio::time::timeout(STORE_TIMEOUT, outcome.wait_for(Option::is_some)).await;
-            let told = told.map_err(|_| AcceptError::Store("the store does not answer".to_owned()))?;
-            let accepted = told.ok().and_then(|told| told.clone()).unwrap_or_else(|| Err(stopping()))?;
+            let stored = tokio::time::timeout(STORE_TIMEOUT, outcome.wait_for(Option::is_some)).await;
+            let stored = stored.map_err(|_| AcceptError::Store("the store does not answer".to_owned()))?;
+            let accepted =
+                stored.ok().and_then(|stored| stored.clone()).unwrap_or_else(|| Err(stopping()))?;
             Ok(if copy { Accepted::Duplicate } else { accepted })
         })
     }
 
-    /// Returns the address of the waiting message that an unaddressed change is about. New words of a message
-    /// to the bot need not name it any more.
+    /// Returns the address of the waiting message that a change applies to. The new text of a message to the bot need
+    /// not address the bot again.
     fn waiting(&self, change: &Inbound) -> Option<Address> {
         self.0.held().place(&change.address, &change.message)
     }
 
-    /// Returns the secret that was taken out of an event, once: it is not kept any longer.
+    /// Takes the secret that was removed from an event. The inbox no longer keeps it.
     pub fn concealed(&self, inbound: &Inbound) -> Option<SecretString> {
         self.0.concealed.take(inbound)
     }
 
-    /// Returns how many events of an account may wait.
+    /// Returns the maximum number of waiting events of an account.
     pub fn limit(&self) -> usize {
         self.0.limit
     }
 
-    /// Returns whether no more events of an account are taken.
+    /// Returns whether an account accepts no more events.
     pub fn is_full(&self, account: &str) -> bool {
         self.0.held().is_full(account, 0, self.0.limit)
     }
 }
 
 impl Inner {
-    /// The store, for a platform that waits.
+    /// Returns the store with a time limit, for a platform that waits for the acknowledgement.
     fn soon(&self) -> Db {
         self.db.within(STORE_TIMEOUT)
     }
@@ -240,14 +247,14 @@ impl Inner {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends an event to the keeper. Returns where its outcome will be, and whether it is a copy of one that is on its
-    /// way: that takes no place of its own.
+    /// Queues an event to be stored. Returns a receiver of its outcome, and whether it is a copy of an event that is
+    /// already queued; a copy takes no place in the queue.
     fn send(
         self: &Arc<Self>,
         inbound: Inbound,
         position: Option<StreamPosition>,
     ) -> Result<(watch::Receiver<StoreOutcome>, bool), AcceptError> {
-        let (told, outcome) = watch::channel(None);
+        let (outcome_sender, outcome) = watch::channel(None);
         let identity = (inbound.address.account.clone(), inbound.key.clone());
         {
             let mut held = self.held();
@@ -261,21 +268,21 @@ impl Inner {
             held.rooms.insert(identity.clone(), (event, outcome.clone()));
         }
         let room = QueueSlot(Arc::downgrade(self), identity);
-        let sent = self.way_in.try_send(Incoming { inbound, position, room, told });
+        let sent = self.incoming_sender.try_send(Incoming { inbound, position, room, outcome_sender });
         sent.map_err(|unsent| {
             let (refusal, event) = match unsent {
                 TrySendError::Full(event) => (AcceptError::Full, event),
                 TrySendError::Closed(event) => (stopping(), event),
             };
-            // A copy may wait for it already.
-            event.told.send_replace(Some(Err(refusal.clone())));
+            // A copy may already be waiting for this outcome.
+            event.outcome_sender.send_replace(Some(Err(refusal.clone())));
             refusal
         })?;
         Ok((outcome, false))
     }
 
-    /// Keeps events side by side, so that they share a commit, and hands them on in the order in which they
-    /// came. An event is kept and answered even if the caller that brought it goes meanwhile.
+    /// Stores events concurrently, so that they share a commit, and passes them on in order of arrival. An event is
+    /// stored and answered even if its caller goes away.
     async fn keep(self: Arc<Self>, mut incoming: mpsc::Receiver<Incoming>) {
         let mut storing = FuturesOrdered::new();
         loop {
@@ -292,11 +299,11 @@ impl Inner {
     }
 
     async fn pass_on(&self, event: Incoming, stored: Result<InsertedEvent, AcceptError>) {
-        let Incoming { inbound, room, told, .. } = event;
+        let Incoming { inbound, room, outcome_sender, .. } = event;
         let kept = match stored {
             Ok(InsertedEvent::New(id)) => {
                 self.held().hold(id, &inbound);
-                // It waits for the next start if the dispatcher takes no more.
+                // If the dispatcher no longer receives events, the next process dispatches this one.
                 self.out.send(InboxItem { id, inbound, came: Instant::now() }).await.ok();
                 Ok(Accepted::New)
             }
@@ -304,7 +311,7 @@ impl Inner {
             Err(refusal) => Err(refusal),
         };
         drop(room);
-        told.send_replace(Some(kept));
+        outcome_sender.send_replace(Some(kept));
     }
 
     async fn store(
@@ -329,10 +336,10 @@ impl Inner {
 }
 
 fn stopping() -> AcceptError {
-    AcceptError::Store("the daemon stops".to_owned())
+    AcceptError::Store("the daemon is stopping".to_owned())
 }
 
-/// Room for an event, given back when it is not needed any more.
+/// Place in the queue, released on drop.
 struct QueueSlot(Weak<Inner>, EventIdentity);
 
 impl Drop for QueueSlot {
@@ -414,7 +421,8 @@ mod tests {
     use super::*;
     use futures_util::future::join_all;
     use pudu_channels::{EventKey, Sender};
-    use pudu_client::{net::scrub, store::DbLocation};
+    use pudu_net::scrub;
+    use pudu_store::DbLocation;
     use secrecy::ExposeSecret;
     use sqlx::{Connection, SqliteConnection};
 
@@ -435,20 +443,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_somebody_gives_as_a_secret_hides_nothing_of_what_others_read() {
+    async fn secret_typed_by_a_user_hides_nothing_in_other_texts() {
         let db = Db::open(&DbLocation::Memory).await.unwrap();
         let (inbox, _taken) = Inbox::new(db, 9, &TaskTracker::new(), CancellationToken::new());
         let words = "good morning everybody";
         let text = format!("/secret set GREETING {words}");
-        let gives = |key: &str| Inbound {
+        let secret_message = |key: &str| Inbound {
             kind: InboundKind::Message { text: text.clone(), attachments: Vec::new(), album: None },
             ..message_event(key)
         };
-        assert_eq!(inbox.accept(gives("1")).await, Ok(Accepted::New));
+        assert_eq!(inbox.accept(secret_message("1")).await, Ok(Accepted::New));
         assert_eq!([scrub::hide_in_talk(words), scrub::hide(words), scrub::hide_in_log(words)], [words; 3]);
-        assert_eq!(inbox.concealed(&gives("1")).unwrap().expose_secret(), words, "its command has it");
-        // Said to others in a room: the secret is never asked for.
-        let (aside, answer) = (gives("2"), Inbound { reply_to: Some("0".into()), ..gives("3") });
+        assert_eq!(
+            inbox.concealed(&secret_message("1")).unwrap().expose_secret(),
+            words,
+            "the command has the secret"
+        );
+        // In a room others can read it, so no command accepts the secret.
+        let (aside, answer) =
+            (secret_message("2"), Inbound { reply_to: Some("0".into()), ..secret_message("3") });
         for inbound in [aside, answer].map(|inbound| Inbound { addressed: false, private: false, ..inbound })
         {
             assert_eq!(inbox.accept(inbound.clone()).await, Ok(Accepted::Unaddressed));
@@ -457,7 +470,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn copies_of_an_event_wait_for_the_store_in_one_place() {
+    async fn copies_of_an_event_share_one_place_in_the_queue() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pudu.db");
         let db = Db::open(&DbLocation::Sqlite(file.clone())).await.unwrap();

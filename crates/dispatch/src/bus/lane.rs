@@ -1,7 +1,7 @@
-//! Replies whose first try failed wait here, those of one conversation in the order in which they were said, while the
-//! conversation continues. A round tries them one by one; it comes when the oldest has waited long enough, when its
-//! platform answers another call, or when something newer is to be said. A reply that is refused only for its content
-//! delays no other.
+//! Replies whose first attempt failed wait here, in order within each conversation, while the conversation continues. A
+//! round attempts them one by one. It begins when a reply has waited long enough, when its platform answers another
+//! call, or when a newer reply is about to be delivered. A failed reply holds back newer ones to keep the order; after
+//! [`super::delivery::ORDER_TIMEOUT`] they may overtake it, because its content may be the cause of the failure.
 
 use super::delivery::{Attempt, Deliverer, OutboxDelivery};
 use pudu_channels::Hurry;
@@ -16,7 +16,8 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-/// Time for which a newer reply waits for earlier ones: as long as a call, or files that a person waits for.
+/// Maximum time that a newer reply waits for earlier ones: enough for one call, or for files that a person is waiting
+/// for.
 const PRECEDENCE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The lanes, by conversation.
@@ -24,21 +25,22 @@ const PRECEDENCE_TIMEOUT: Duration = Duration::from_secs(8);
 pub(super) struct DeliveryLanes {
     lanes: Arc<Mutex<HashMap<String, DeliveryLane>>>,
     deliverer: Deliverer,
-    /// Tasks in which replies wait for their next try.
+    /// Tasks in which replies wait for their next attempt.
     tasks: TaskTracker,
 }
 
-/// Work handed to a lane's task. The inbox bounds it: there is an event behind each reply.
+/// Work for the task of a lane. It is bounded by the inbox, because each reply answers an event.
 #[derive(Default)]
 struct DeliveryLane {
     bell: Arc<Notify>,
-    /// These wait from now on.
+    /// Replies that are new in the lane.
     coming: Vec<OutboxDelivery>,
-    /// A requested round, with the callers that wait for its end.
+    /// The callers that wait for the end of the requested round; `None` if none is requested.
     rounds: Option<Vec<oneshot::Sender<()>>>,
-    /// Signals of the waiting replies, and of those that waited lately: they are set at once, also in the midst of a
-    /// try.
+    /// Signals to waiting and recent replies. They can be set at any time, even during an attempt.
     hurries: Vec<Hurry>,
+    /// Time until which waiting replies hold back newer ones.
+    in_order_until: Option<Instant>,
 }
 
 impl DeliveryLanes {
@@ -46,7 +48,7 @@ impl DeliveryLanes {
         Self { lanes: Arc::default(), deliverer, tasks }
     }
 
-    /// Lets a delivery wait for its next try.
+    /// Queues a delivery for its next attempt.
     pub(super) fn wait(&self, delivery: OutboxDelivery) {
         let key = delivery.item.conversation.clone();
         let mut lanes = self.lock();
@@ -59,19 +61,29 @@ impl DeliveryLanes {
             }
         };
         lane.hurries.push(delivery.hurry.clone());
+        lane.in_order_until = lane.in_order_until.max(delivery.in_order_until());
         lane.coming.push(delivery);
         lane.bell.notify_one();
     }
 
-    /// Tries the waiting replies of a conversation, before something newer is said there.
-    pub(super) async fn precede(&self, conversation: &str) {
-        let (tell, tried) = oneshot::channel();
-        if self.send_hurry(conversation, Hurry::wait, Some(tell)) {
-            tokio::time::timeout(PRECEDENCE_TIMEOUT, tried).await.ok();
+    /// Attempts the waiting replies of a conversation before a newer one is delivered there. Returns whether the newer
+    /// one has to wait behind them.
+    pub(super) async fn precede(&self, conversation: &str) -> bool {
+        let (done, tried) = oneshot::channel();
+        if !self.send_hurry(conversation, Hurry::wait, Some(done)) {
+            return false;
         }
+        tokio::time::timeout(PRECEDENCE_TIMEOUT, tried).await.ok();
+        self.holds_back(conversation)
     }
 
-    /// Gives up the files of a conversation's waiting replies. Returns whether there are such replies.
+    /// Returns whether a waiting reply of a conversation holds back newer ones.
+    pub(super) fn holds_back(&self, conversation: &str) -> bool {
+        let until = self.lock().get(conversation).and_then(|lane| lane.in_order_until);
+        until.is_some_and(|until| until > Instant::now())
+    }
+
+    /// Gives up the files of a conversation's waiting replies. Returns whether any reply is waiting.
     pub(super) fn stop(&self, conversation: &str) -> bool {
         self.send_hurry(conversation, Hurry::stop, None)
     }
@@ -85,18 +97,38 @@ impl DeliveryLanes {
         true
     }
 
-    /// Takes the new replies and the requested round of a lane. Removes the lane if there are no new replies and
-    /// `idle`.
+    /// Takes the new replies and the requested round of a lane. Removes an `idle` lane without new replies.
     fn take_work(&self, conversation: &str, idle: bool) -> Option<DeliveryLane> {
         let mut lanes = self.lock();
         let lane = lanes.get_mut(conversation)?;
         if idle && lane.coming.is_empty() {
-            // Callers that wait for a round without replies continue: its end is dropped.
+            // Dropping the senders releases callers that wait for a round.
             lanes.remove(conversation);
             return None;
         }
         let (coming, rounds) = (std::mem::take(&mut lane.coming), lane.rounds.take());
         Some(DeliveryLane { coming, rounds, ..DeliveryLane::default() })
+    }
+
+    /// Attempts the waiting replies of a conversation in order. Skips replies whose platform asked for a delay that has
+    /// not passed. Stops at the first reply that still waits and holds back the newer ones.
+    async fn round(&self, conversation: &str, waiting: &mut VecDeque<OutboxDelivery>) {
+        let mut kept = VecDeque::new();
+        while let Some(mut delivery) = waiting.pop_front() {
+            let held = delivery.asked_for && delivery.due > Instant::now();
+            if held || matches!(self.deliverer.attempt(&mut delivery).await, Attempt::Failed) {
+                kept.push_back(delivery);
+            }
+            if kept.back().is_some_and(|last: &OutboxDelivery| last.in_order_until().is_some()) {
+                break;
+            }
+        }
+        kept.append(waiting);
+        *waiting = kept;
+        if let Some(lane) = self.lock().get_mut(conversation) {
+            let left = waiting.iter().chain(&lane.coming);
+            lane.in_order_until = left.filter_map(OutboxDelivery::in_order_until).max();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, DeliveryLane>> {
@@ -109,8 +141,8 @@ async fn work(lanes: DeliveryLanes, conversation: String, bell: Arc<Notify>) {
     while let Some(work) = lanes.take_work(&conversation, waiting.is_empty()) {
         waiting.extend(work.coming);
         if let Some(tried) = work.rounds {
-            waiting.iter_mut().for_each(OutboxDelivery::hasten);
-            round(&lanes.deliverer, &mut waiting).await;
+            reachable(&mut waiting).for_each(OutboxDelivery::hasten);
+            lanes.round(&conversation, &mut waiting).await;
             for tried in tried {
                 tried.send(()).ok();
             }
@@ -119,26 +151,26 @@ async fn work(lanes: DeliveryLanes, conversation: String, bell: Arc<Notify>) {
         tokio::select! {
             biased;
             () = bell.notified() => {}
-            () = due(&mut waiting) => round(&lanes.deliverer, &mut waiting).await,
+            () = due(&mut waiting) => lanes.round(&conversation, &mut waiting).await,
         }
     }
 }
 
-/// Waits until the oldest is to be tried again.
+/// Returns the replies that may be attempted: all up to and including the first that holds back the others.
+fn reachable(waiting: &mut VecDeque<OutboxDelivery>) -> impl Iterator<Item = &mut OutboxDelivery> {
+    let blocker = waiting.iter().position(|delivery| delivery.in_order_until().is_some());
+    let count = blocker.map_or(waiting.len(), |blocker| blocker + 1);
+    waiting.iter_mut().take(count)
+}
+
+/// Waits until a reply is due for another attempt, or until the first blocking one no longer holds back the others.
 async fn due(waiting: &mut VecDeque<OutboxDelivery>) {
-    match waiting.iter_mut().min_by_key(|delivery| delivery.due) {
-        Some(delivery) => delivery.pause().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Tries the waiting replies in order, except those that their platform wants later.
-async fn round(deliverer: &Deliverer, waiting: &mut VecDeque<OutboxDelivery>) {
-    for _ in 0..waiting.len() {
-        let Some(mut delivery) = waiting.pop_front() else { return };
-        let held = delivery.asked_for && delivery.due > Instant::now();
-        if held || matches!(deliverer.attempt(&mut delivery).await, Attempt::Failed) {
-            waiting.push_back(delivery);
-        }
+    let release = waiting.iter().find_map(OutboxDelivery::in_order_until);
+    let Some(next) = reachable(waiting).min_by_key(|delivery| delivery.due) else {
+        return std::future::pending().await;
+    };
+    match release {
+        Some(release) => drop(tokio::time::timeout_at(release, next.pause()).await),
+        None => next.pause().await,
     }
 }

@@ -1,4 +1,4 @@
-//! The outbox: a reply is kept before it is sent, and its events are done only when people see it.
+//! The outbox: a reply is stored before it is sent, and its events are done only when the reply is visible.
 
 use crate::bus::{
     Inbox,
@@ -9,13 +9,17 @@ use crate::bus::{
 };
 use pudu_channels::{
     BoxFuture, FinalView, Hurry, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError,
+    ReplyView, SendError,
 };
-use pudu_client::store::{Db, InboxItemId, NewTurn, ShownReply, TurnId};
 use pudu_kit::clock;
+use pudu_store::{Db, InboxItemId, NewTurn, ShownReply, TurnId};
 use std::time::Duration;
 use tokio_util::task::TaskTracker;
 
-/// Keeps replies until they are delivered.
+/// Delay before another attempt to show a question that an earlier reply holds back.
+const HELD_BACK_DELAY: Duration = Duration::from_secs(1);
+
+/// Stores replies until they are delivered.
 #[derive(Clone)]
 pub struct Outbox {
     deliverer: Deliverer,
@@ -29,7 +33,7 @@ impl Outbox {
         Self { lanes: DeliveryLanes::new(deliverer.clone(), tasks), deliverer }
     }
 
-    /// Changes how old a reply may get.
+    /// Sets the maximum age of a reply.
     pub fn set_oldest(&self, oldest: Duration) {
         self.deliverer.set_oldest(oldest);
     }
@@ -39,22 +43,22 @@ impl Outbox {
         self.deliverer.too_old(item)
     }
 
-    /// Gives a reply up; the row stays for people to look at.
+    /// Gives a reply up. Its row stays in the store for inspection.
     pub async fn park(&self, item: &OutboxItem, reason: &str) {
         self.deliverer.park(item, reason).await;
     }
 
-    /// Returns the store of a reply.
+    /// Returns the store for the state of a reply.
     pub fn reply_store(&self, item: &OutboxItem) -> Box<dyn ReplyStore> {
         Box::new(OutboxReplyStore { db: self.deliverer.db.clone(), item: item.clone() })
     }
 
-    /// Keeps a turn and assigns the events to it. Returns false if some events are settled or another turn's.
+    /// Stores a turn and assigns the events to it. Returns false if some events are done or belong to another turn.
     pub async fn open(&self, turn: &NewTurn) -> bool {
         retry_until_stored("failed to open turn", || self.deliverer.db.open_turn(turn)).await.is_some()
     }
 
-    /// Takes events away from a turn that does not answer them after all; they wait again.
+    /// Detaches events from a turn that does not answer them after all. They then wait again.
     pub async fn give_back(&self, turn: &TurnId, items: &[InboxItemId]) {
         if !items.is_empty() {
             retry_until_stored("failed to give messages back", || self.deliverer.db.leave_turn(turn, items))
@@ -62,7 +66,7 @@ impl Outbox {
         }
     }
 
-    /// Keeps the final view; returns the one to deliver, which is the first one kept.
+    /// Stores the final view, unless one is already stored. Returns the stored one, to be delivered.
     pub async fn conclude(&self, item: &OutboxItem, view: FinalView) -> FinalView {
         let kept = match serde_json::to_string(&view) {
             Ok(text) => {
@@ -77,8 +81,9 @@ impl Outbox {
         kept.and_then(|kept| serde_json::from_str(&kept).ok()).unwrap_or(view)
     }
 
-    /// Shows the final view and marks the turn as delivered. Returns after the first try: the rest is tried again in
-    /// the reply's own time. `hurry` signals that the first try is waited for.
+    /// Shows the final view and marks the turn as delivered. Returns after the first attempt, or at once if earlier
+    /// replies of the conversation still wait; further attempts follow later. `hurry` signals that something is waiting
+    /// for the first attempt.
     pub async fn deliver(
         &self,
         item: &OutboxItem,
@@ -87,23 +92,69 @@ impl Outbox {
         hurry: &Hurry,
     ) {
         reply.set_hurry(hurry.clone());
-        self.lanes.precede(&item.conversation).await;
-        // A notice that a reply is too old is late in any case.
+        let held_back = self.lanes.precede(&item.conversation).await;
+        // A notice that a reply is too old is always late, and is sent anyway.
         let fresh = !self.too_old(item);
         let mut delivery = OutboxDelivery::new(item.clone(), reply, view.clone(), hurry.clone(), fresh);
-        if delivery.asked_for || matches!(self.deliverer.attempt(&mut delivery).await, Attempt::Failed) {
+        if held_back
+            || delivery.asked_for
+            || matches!(self.deliverer.attempt(&mut delivery).await, Attempt::Failed)
+        {
             self.lanes.wait(delivery);
         }
     }
 
-    /// Gives up the files of replies that wait in a conversation for their next try. Returns whether there are such
-    /// replies.
+    /// Wraps a reply so that it does not appear while an earlier reply of its conversation is waiting.
+    pub fn in_order(&self, item: &OutboxItem, reply: Box<dyn LiveReply>) -> Box<dyn LiveReply> {
+        let (lanes, conversation) = (self.lanes.clone(), item.conversation.clone());
+        Box::new(OrderedReply { reply, lanes, conversation, shown: false })
+    }
+
+    /// Gives up the files of a conversation's waiting replies. Returns whether any reply is waiting.
     pub fn stop_files(&self, conversation: &str) -> bool {
         self.lanes.stop(conversation)
     }
 }
 
-/// State that one reply keeps of itself.
+/// A reply whose first message waits for earlier replies of the conversation, so that it appears below them.
+struct OrderedReply {
+    reply: Box<dyn LiveReply>,
+    lanes: DeliveryLanes,
+    conversation: String,
+    /// Whether its first message is in the chat.
+    shown: bool,
+}
+
+impl LiveReply for OrderedReply {
+    fn ready<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        self.reply.ready()
+    }
+
+    fn next_refresh<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        self.reply.next_refresh()
+    }
+
+    fn pause<'a>(&'a mut self, wait: Duration) -> BoxFuture<'a, ()> {
+        self.reply.pause(wait)
+    }
+
+    fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>> {
+        if !self.shown && self.lanes.holds_back(&self.conversation) {
+            return Box::pin(std::future::ready(Err(SendError::Later { after: HELD_BACK_DELAY })));
+        }
+        Box::pin(async move { self.reply.update(view).await.inspect(|()| self.shown = true) })
+    }
+
+    fn set_hurry(&mut self, hurry: Hurry) {
+        self.reply.set_hurry(hurry);
+    }
+
+    fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
+        self.reply.finish(view)
+    }
+}
+
+/// Stored state of one reply.
 struct OutboxReplyStore {
     db: Db,
     item: OutboxItem,
@@ -133,15 +184,14 @@ impl ReplyStore for OutboxReplyStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_channels::{ReplyView, SendError};
-    use pudu_client::store::DbLocation;
+    use pudu_store::DbLocation;
     use std::sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
     };
     use tokio_util::sync::CancellationToken;
 
-    /// Fails each time.
+    /// Fails on each attempt.
     struct Busy(Arc<AtomicU32>, SendError);
 
     impl LiveReply for Busy {
@@ -159,7 +209,8 @@ mod tests {
         }
     }
 
-    /// Delivers a reply that fails like this until it is too old. Returns the number of tries and of replies given up.
+    /// Delivers a reply that keeps failing with `error` until it is too old. Returns the number of attempts and of
+    /// replies given up.
     async fn deliver_until_old(error: SendError) -> (u32, i64) {
         let home = tempfile::tempdir().unwrap();
         let db = Db::open(&DbLocation::Sqlite(home.path().join("pudu.db"))).await.unwrap();
@@ -190,20 +241,20 @@ mod tests {
         let tries = Arc::new(AtomicU32::new(0));
         let reply = Box::new(Busy(tries.clone(), error));
         outbox.deliver(&item, reply, &FinalView::default(), &Hurry::default()).await;
-        assert_eq!(tries.load(Ordering::Relaxed), 1, "the conversation waits for one try");
+        assert_eq!(tries.load(Ordering::Relaxed), 1, "the conversation waits for one attempt");
         tasks.close();
         tasks.wait().await;
         (tries.load(Ordering::Relaxed), db.parked_count("c").await.unwrap())
     }
 
     #[tokio::test]
-    async fn a_reply_that_grew_too_old_while_it_waited_is_not_sent() {
+    async fn reply_that_became_too_old_while_waiting_is_not_sent() {
         let after = Duration::from_millis(500);
         assert_eq!(deliver_until_old(SendError::Later { after }).await, (1, 1));
     }
 
     #[tokio::test]
-    async fn a_delivered_reply_is_not_given_up_for_a_message_that_is_left_to_delete() {
+    async fn delivered_reply_is_not_given_up_because_of_a_leftover_message() {
         let after = Some(Duration::from_millis(500));
         assert_eq!(deliver_until_old(SendError::Untidy { after }).await, (2, 0));
     }

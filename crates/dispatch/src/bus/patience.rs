@@ -1,17 +1,17 @@
-//! Retries of store calls until there is an answer. The store itself waits out its database's failures.
+//! Retries store calls until they have an outcome. The store itself waits out failures of its database.
 
-use pudu_client::store::StoreError;
+use pudu_store::StoreError;
 use std::time::Duration;
 
-/// The pause after an error that a person has to fix.
+/// Delay after an error that only a person can fix.
 const MEND_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Callers with a client that waits, on a platform or over HTTP, wait no longer for the store.
+/// Maximum wait for the store on behalf of a platform or an HTTP client that is waiting.
 pub const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Retries a store call until it has an answer: continuing without one would break a promise. Returns `None` on a
-/// conflict, which no retry resolves: another caller was first, and nothing is left to do. Never returns once the store
-/// is closed: the next process does the rest.
+/// Retries a store call until it has an outcome, because continuing without one would break a guarantee. Returns `None`
+/// on a conflict, which no retry resolves: another caller was first, and nothing is left to do. Never returns once the
+/// store is closed: the next process finishes the work.
 pub async fn retry_until_stored<T, F: Future<Output = Result<T, StoreError>>>(
     what: &str,
     call: impl Fn() -> F,

@@ -1,4 +1,4 @@
-//! `/agent`: lists the agents, switches a conversation to one, or begins to make one.
+//! `/agent`: lists the agents, switches a conversation to one, or begins to create one.
 
 use super::{
     CommandAnswer, CommandContext, CommandSpec, MAX_ACTION_BYTES, MAX_BUTTONS, brief, mark, not_stored,
@@ -7,13 +7,13 @@ use crate::{
     agent::{self, AgentChoice},
     bus::retry_until_stored,
 };
-use pudu_channels::{Choice, FinalView};
-use pudu_client::{
+use pudu_agent::{
     Authoring,
     agents::{AgentError, LEAD, Roster, is_lead},
-    store::StoreError,
 };
+use pudu_channels::{Choice, FinalView};
 use pudu_config::Choosing;
+use pudu_store::StoreError;
 use pudu_texts::Language;
 use std::fmt::Write;
 
@@ -52,26 +52,26 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
 
 async fn choose(context: &CommandContext<'_>, name: &str) -> CommandAnswer {
     let owner = context.owner();
-    match context.client().custom_agent(name, Some(&owner)).await {
+    match context.agent().custom_agent(name, Some(&owner)).await {
         Ok(persona) => switch(context, Some(AgentChoice::Named(persona.name))).await,
         Err(error) => {
             let language = context.language();
-            let roster = context.client().roster(Some(&owner)).await;
+            let roster = context.agent().roster(Some(&owner)).await;
             let near = roster.agents.iter().map(|agent| agent.name.as_str());
             let near = near.map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
-            let meant = match near {
+            let suggestion = match near {
                 Some((1..=2, known)) if matches!(error, AgentError::Unknown(_)) => {
                     language.did_you_mean(known)
                 }
                 _ => String::new(),
             };
             let problem = agent::problem(language, &error);
-            language.paragraph(&[&problem, &meant, language.agents_listed()]).into()
+            language.paragraph(&[&problem, &suggestion, language.agents_listed()]).into()
         }
     }
 }
 
-/// Switches the conversation; back to the account's default for none.
+/// Switches the conversation to an agent; for `None`, to the account's default.
 async fn switch(context: &CommandContext<'_>, choice: Option<AgentChoice>) -> CommandAnswer {
     let language = context.language();
     let text = match keep(context, choice).await {
@@ -90,7 +90,7 @@ pub(super) async fn keep(
     context.db().set_agent(&context.scope.key, stored.as_deref()).await
 }
 
-/// Returns the message that introduces the agent from now on, with its problems.
+/// Returns the message that introduces the new agent, with its problems.
 async fn introduce(context: &CommandContext<'_>, language: Language) -> String {
     let session = context.session().await;
     let Some(persona) = agent::custom(&context.scope.shared, &session).await else {
@@ -100,17 +100,17 @@ async fn introduce(context: &CommandContext<'_>, language: Language) -> String {
         about if about.is_empty() => language.agent_answers(&persona.name),
         about => language.agent_answers_for(about, &persona.name),
     };
-    for note in context.client().notes(&persona).await {
+    for note in context.agent().notes(&persona).await {
         // Writing to a String cannot fail.
         let _ = write!(text, "\n- ⚠️ {note}");
     }
     text
 }
 
-/// Begins a conversation in which an agent is made. The command is its first message.
+/// Begins a conversation in which an agent is created. The command is its first message.
 async fn make(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
     let owner = context.owner();
-    let name = match context.client().vacant(name, Some(&owner)).await {
+    let name = match context.agent().vacant(name, Some(&owner)).await {
         Ok(name) => name,
         Err(error) => {
             let language = context.language();
@@ -125,24 +125,25 @@ async fn make(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
     }
 }
 
-/// Gives up an agent that is being made; returns whether there was one. One that was made answers from now on.
+/// Cancels the creation of an agent. Returns whether one was being created. If it is already finished, it becomes the
+/// choice.
 pub(super) async fn give_up_making(context: &CommandContext<'_>) -> bool {
     let chosen = context.record().await.and_then(|record| record.agent);
     let (made, choice) = match chosen.as_deref().map(AgentChoice::parse) {
         Some(AgentChoice::New(name)) => {
             let owner = context.owner();
-            let made = context.client().has_agent(&name, Some(&owner)).await;
+            let made = context.agent().has_agent(&name, Some(&owner)).await;
             (made, made.then_some(name))
         }
         Some(AgentChoice::Bootstrap(mark)) => {
-            let made = context.client().lead_soul_mark().await.is_some_and(|now| now != mark);
+            let made = context.agent().lead_soul_mark().await.is_some_and(|now| now != mark);
             (made, made.then(|| LEAD.to_owned()))
         }
         _ => return false,
     };
     let choice = choice.as_deref();
     let store = || context.db().set_agent(&context.scope.key, choice);
-    retry_until_stored("failed to take back choice", store).await;
+    retry_until_stored("failed to undo choice", store).await;
     !made
 }
 
@@ -154,7 +155,7 @@ async fn agents(context: &CommandContext<'_>, language: Language, choosing: Choo
         return FinalView { text, ..FinalView::default() };
     }
     let owner = context.owner();
-    let roster = context.client().roster(Some(&owner)).await;
+    let roster = context.agent().roster(Some(&owner)).await;
     let mut text = format!("{}\n", language.agents());
     let mark = |name: &str| mark(name == now, language.agent_here());
     // Writing to a String cannot fail.
@@ -165,7 +166,7 @@ async fn agents(context: &CommandContext<'_>, language: Language, choosing: Choo
             about => language.described(about),
         };
         let _ = write!(text, "\n- `{}`{about}{}", persona.name, mark(&persona.name));
-        for note in context.client().notes(persona).await {
+        for note in context.agent().notes(persona).await {
             let _ = write!(text, "\n  - ⚠️ {note}");
         }
     }
@@ -178,8 +179,8 @@ async fn agents(context: &CommandContext<'_>, language: Language, choosing: Choo
     if roster.more > 0 {
         let _ = write!(text, "\n- {}", language.more(roster.more));
     }
-    let makes = agent::may_make(&context.scope.account.policy(), context.person(), &owner);
-    let new = if makes { language.agents_new() } else { "" };
+    let may_make_agents = agent::may_make(&context.scope.account.policy(), context.person(), &owner);
+    let new = if may_make_agents { language.agents_new() } else { "" };
     let _ = write!(text, "\n\n{}", language.paragraph(&[language.agents_switch(), new]));
     FinalView { text, choices: buttons(&roster, &now), ..FinalView::default() }
 }

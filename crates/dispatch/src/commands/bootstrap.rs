@@ -1,4 +1,4 @@
-//! `/bootstrap`: people introduce themselves, and the lead agent gets its character from that.
+//! `/bootstrap`: a person introduces themselves, and the lead agent writes its soul from that.
 
 use super::{CommandAnswer, CommandContext, CommandSpec, agent::keep, not_stored};
 use crate::agent::{self, AgentChoice};
@@ -11,14 +11,15 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     run: |context, _| Box::pin(run(context)),
 };
 
-/// All people share the lead agent, so only approvers may. The command is the first message.
+/// Begins that conversation. Only approvers may do so, because everyone shares the lead agent. The command is the first
+/// message.
 async fn run(context: &mut CommandContext<'_>) -> CommandAnswer {
     let language = context.language();
     if !agent::may_bootstrap(&context.scope.account.policy(), context.person()) {
         return language.bootstrap_not_here().into();
     }
     context.begin_anew().await;
-    let mark = context.client().lead_soul_mark().await.unwrap_or_default();
+    let mark = context.agent().lead_soul_mark().await.unwrap_or_default();
     match keep(context, Some(AgentChoice::Bootstrap(mark))).await {
         Ok(()) => CommandAnswer::FirstMessage,
         Err(error) => not_stored(language, &error).into(),

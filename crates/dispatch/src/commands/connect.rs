@@ -1,4 +1,5 @@
-//! `/connect` of a person who is known: joins two platforms to one user. Codes of strangers never come here.
+//! `/connect` from a known person: links their accounts on two platforms to one user. Codes sent by strangers are
+//! handled elsewhere.
 
 use super::{CommandAnswer, CommandContext, CommandSpec, not_stored};
 use crate::{
@@ -6,12 +7,12 @@ use crate::{
     reply,
 };
 use pudu_channels::{Choice, FinalView};
-use pudu_client::store::StoreError;
+use pudu_store::StoreError;
 use pudu_texts::Language;
 
-/// Confirms a code.
+/// Argument that confirms a code.
 const YES: &str = "yes";
-/// Ends it.
+/// Argument that ends the link.
 const OFF: &str = "off";
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
@@ -23,7 +24,7 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
 
 async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> CommandAnswer {
     let language = context.language();
-    // Every reader of a code could use it.
+    // Everyone who can read a code could use it.
     if !context.inbound.private {
         return language.connect_privately().into();
     }
@@ -50,14 +51,14 @@ async fn offer(context: &CommandContext<'_>, language: Language) -> Result<Final
     }
 }
 
-/// Asks whether a code is to join its owner.
+/// Asks whether the sender wants to become the same user as the owner of a code.
 async fn confirm(
     context: &CommandContext<'_>,
     code: &str,
     language: Language,
 ) -> Result<FinalView, StoreError> {
     let Some(offer) = context.scope.shared.join_offer(code).await? else {
-        // It may be the one by which they came.
+        // The code may be the one that the sender used for pairing.
         let text = match context.scope.account.policy().access.pairing {
             true => language.known_already(),
             false => language.code_invalid(),

@@ -1,12 +1,10 @@
-//! The parts of a conversation that commands read and change, in a chat and on a thread of the HTTP API.
+//! State of a conversation that commands read and change, in a chat or on a thread of the HTTP API.
 
 use crate::{account::AgentSession, scope::ConversationScope};
+use pudu_agent::Agent;
+use pudu_base::{BoxFuture, Skill, ThreadId, UserId};
 use pudu_channels::{FinalView, Inbound};
-use pudu_client::{
-    Client,
-    base::{BoxFuture, Skill, ThreadId, UserId},
-    store::{ConversationRow, Db, InboxItemId, StoreError},
-};
+use pudu_store::{ConversationRow, Db, InboxItemId, StoreError};
 use pudu_texts::Language;
 use secrecy::SecretString;
 use std::{sync::Arc, time::Duration};
@@ -16,32 +14,35 @@ pub(crate) struct CommandContext<'a> {
     pub(crate) scope: ConversationScope,
     /// The event with the command.
     pub(crate) inbound: Inbound,
-    /// The secret that was taken out of the event.
+    /// The secret that was removed from the event.
     pub(crate) secret: Option<SecretString>,
-    /// The work of the conversation.
+    /// The running work of the conversation.
     pub(crate) live: &'a mut dyn LiveConversation,
 }
 
-/// The work of a conversation: its run, and the messages that wait for it.
+/// The running work of a conversation: its run, and the messages that wait for it.
 pub(crate) trait LiveConversation: Send + Sync {
     /// Returns the current activity.
     fn activity(&self) -> ConversationActivity;
 
-    /// Returns the thread, on a thread of the HTTP API. A conversation of a chat has the one in its record.
+    /// Returns the thread if it belongs to the HTTP API. A chat's conversation has its thread in its record.
     fn thread(&self) -> Option<ThreadId>;
 
     /// Stops the run and drops waiting messages.
     fn stop(&mut self) -> BoxFuture<'_, Result<StoppedWork, StoreError>>;
 
-    /// Clears the goal, also that of a waiting message.
+    /// Returns whether a message sets a goal whose run has not begun.
+    fn has_goal_ahead(&self) -> bool;
+
+    /// Clears the goal, including that of a waiting message.
     fn clear_goal<'a>(&'a mut self, thread: Option<&'a ThreadId>) -> BoxFuture<'a, GoalClearing>;
 
-    /// Stops the run and returns the thread of the next conversation. On the HTTP API, that is another conversation, to
-    /// which the address of `inbound` is changed.
+    /// Begins the next conversation and returns its thread. In a chat, the run is stopped. On the HTTP API, the run
+    /// continues: the new thread is a different conversation, so the address of `inbound` is changed to it.
     fn begin_anew<'a>(&'a mut self, inbound: &'a mut Inbound) -> BoxFuture<'a, ThreadId>;
 }
 
-/// The end of a goal. It may wait for a run, beside the conversation.
+/// The clearing of a goal. It may wait for a run without blocking the conversation.
 pub(crate) struct GoalClearing(pub(crate) BoxFuture<'static, Result<(), StoreError>>);
 
 /// Current activity of a conversation.
@@ -56,7 +57,7 @@ pub(crate) struct ConversationActivity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ActivityState {
     Idle,
-    /// A run works for this time.
+    /// A run has been active for this long.
     Working(Duration),
     /// A reply is being delivered.
     Delivering,
@@ -75,11 +76,11 @@ pub(crate) struct StoppedWork {
 pub(crate) enum CommandAnswer {
     /// A text, perhaps with buttons and files.
     View(Box<FinalView>),
-    /// Likewise, once it is known.
+    /// The same, but computed in the background.
     Later(BoxFuture<'static, FinalView>),
-    /// A text; these waiting messages are done with it.
+    /// A text that also marks these waiting messages as done.
     Dropped(String, Vec<InboxItemId>),
-    /// None: the message with the pressed button shows the outcome.
+    /// No answer: the message with the pressed button shows the outcome.
     Nothing,
     /// The command is a message to the agent.
     Message,
@@ -114,8 +115,8 @@ impl CommandContext<'_> {
         self.scope.language(&self.inbound)
     }
 
-    pub(super) fn client(&self) -> &Client {
-        &self.scope.shared.client
+    pub(super) fn agent(&self) -> &Agent {
+        &self.scope.shared.agent
     }
 
     pub(super) fn db(&self) -> &Db {
@@ -126,7 +127,7 @@ impl CommandContext<'_> {
         self.scope.record().await
     }
 
-    /// Returns the thread that the conversation talks to, if it has one.
+    /// Returns the current thread of the conversation, if it has one.
     pub(super) async fn thread(&self) -> Option<ThreadId> {
         match self.live.thread() {
             Some(thread) => Some(thread),
@@ -134,7 +135,7 @@ impl CommandContext<'_> {
         }
     }
 
-    /// Returns agent and settings for the sender of the command.
+    /// Returns the agent and its settings for the sender of the command.
     pub(super) async fn session(&self) -> AgentSession {
         self.scope.session(&self.inbound).await
     }
@@ -144,12 +145,12 @@ impl CommandContext<'_> {
         self.scope.skills(&self.inbound).await
     }
 
-    /// Returns the user whose skills and agents the sender finds besides the shared ones.
+    /// Returns the user whose skills and agents are available to the sender in addition to the shared ones.
     pub(super) fn owner(&self) -> UserId {
         self.scope.shared.owner_of(&self.inbound)
     }
 
-    /// Whether the command was given in a chat, and not on a thread of the HTTP API.
+    /// Returns whether the command was given in a chat rather than on a thread of the HTTP API.
     pub(super) fn is_chat(&self) -> bool {
         self.live.thread().is_none()
     }
@@ -164,13 +165,13 @@ impl CommandContext<'_> {
         self.scope.ensure_thread(&self.inbound, self.live.thread()).await;
     }
 
-    /// Gives the conversation a new thread, and stops the run on the old one.
+    /// Gives the conversation a new thread. In a chat, the run on the old one is stopped.
     pub(super) async fn begin_anew(&mut self) {
         let thread = self.live.begin_anew(&mut self.inbound).await;
         if self.is_chat() {
             self.scope.bind(&self.inbound, thread).await;
         } else {
-            // A thread begins with its first run or choice.
+            // On the HTTP API, a thread is stored with its first run or choice.
             self.scope.key = self.inbound.address.key().into();
         }
     }

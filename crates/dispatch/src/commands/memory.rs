@@ -1,18 +1,16 @@
-//! `/memory`: the memory of the person who speaks here, or of the room; adds, finds and forgets.
+//! `/memory`: shows, adds, finds and deletes facts in the memory of the sender, or of the room.
 
 use super::{CommandAnswer, CommandContext, CommandSpec, not_stored};
 use crate::sent;
+use pudu_agent::{MemoryOf, MemoryTrouble};
+use pudu_base::UserId;
 use pudu_channels::{FinalView, OutFile};
-use pudu_client::{
-    MemoryOf, MemoryTrouble,
-    base::UserId,
-    memories::{Fact, MemoryError},
-    store::StoreError,
-};
+use pudu_memory::{Fact, MemoryError};
+use pudu_store::StoreError;
 use pudu_texts::Language;
 use std::fmt::Write;
 
-/// Name under which people get their memory.
+/// Name of the exported file.
 const EXPORT_NAME: &str = "memory.json";
 /// Maximum number of listed facts.
 const MAX_LISTED: usize = 30;
@@ -32,14 +30,14 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
     let words = argument.unwrap_or_default();
     let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((&words, ""));
     let rest = rest.trim();
-    if verb == "export" && rest.is_empty() && context.client().remembers() {
+    if verb == "export" && rest.is_empty() && context.agent().remembers() {
         let view = match export(context, language, &of).await {
             Ok(view) => view,
             Err(trouble) => FinalView { text: describe(language, &trouble), ..FinalView::default() },
         };
         return view.into();
     }
-    let text = if !context.client().remembers() {
+    let text = if !context.agent().remembers() {
         Ok(language.memory_disabled().to_owned())
     } else {
         match (verb.to_lowercase().as_str(), rest) {
@@ -58,7 +56,7 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
     text.into()
 }
 
-/// Returns whose memory is meant: the room's among others, one's own alone.
+/// Selects the memory: the room's in a group, the sender's own in private.
 async fn memory(context: &CommandContext<'_>) -> MemoryOf {
     let address = &context.inbound.address;
     let session = context.session().await;
@@ -75,7 +73,7 @@ async fn list(
     of: &MemoryOf,
     wanted: Option<&str>,
 ) -> Result<String, MemoryTrouble> {
-    let document = context.client().memories().read(of).await?;
+    let document = context.agent().memories().read(of).await?;
     let off = context.db().is_memory_off(&of.user).await?;
     let facts = match wanted {
         Some(wanted) => document.containing(wanted),
@@ -105,8 +103,11 @@ async fn add(
     of: &MemoryOf,
     fact: &str,
 ) -> Result<String, MemoryTrouble> {
+    if context.db().is_memory_off(&of.user).await? {
+        return Ok(language.memory_add_while_off().to_owned());
+    }
     let sender = &context.inbound.sender;
-    let id = context.client().memories().remember(of, fact, &sender.id, &sender.name).await?;
+    let id = context.agent().memories().remember(of, fact, &sender.id, &sender.name).await?;
     Ok(language.memory_added(id))
 }
 
@@ -116,7 +117,7 @@ async fn forget(
     of: &MemoryOf,
     id: &str,
 ) -> Result<String, MemoryTrouble> {
-    context.client().memories().forget(of, id.trim_matches('`')).await?;
+    context.agent().memories().forget(of, id.trim_matches('`')).await?;
     sent::forget_of(&context.scope.shared.home, of.user.as_str()).await;
     Ok(language.memory_forgotten().to_owned())
 }
@@ -126,20 +127,20 @@ async fn forget_all(
     language: Language,
     of: &MemoryOf,
 ) -> Result<String, MemoryTrouble> {
-    // Messages that wait to be read go first, so that nothing comes back.
-    context.client().forget_waiting(of).await?;
-    context.client().memories().forget_all(of).await?;
+    // Messages that wait to be learned from are dropped first, so that they do not bring facts back.
+    context.agent().forget_waiting(of).await?;
+    context.agent().memories().forget_all(of).await?;
     sent::forget_of(&context.scope.shared.home, of.user.as_str()).await;
     Ok(language.memory_all_forgotten().to_owned())
 }
 
-/// Sends the memory as a file: to the person alone, or to the room that owns it.
+/// Sends the memory as a file to its owner: the person in private, or the room.
 async fn export(
     context: &CommandContext<'_>,
     language: Language,
     of: &MemoryOf,
 ) -> Result<FinalView, MemoryTrouble> {
-    let document = context.client().memories().export(of).await?;
+    let document = context.agent().memories().export(of).await?;
     let kept = sent::keep_of(&context.scope.shared.home, of.user.as_str(), &format!("{document:#}")).await;
     Ok(match kept {
         Ok(path) => FinalView {
@@ -158,17 +159,17 @@ async fn export(
     })
 }
 
-/// Shows the memory that came with the last question here.
+/// Shows the facts from memory that the model got with the last question here.
 async fn last(
     context: &CommandContext<'_>,
     language: Language,
     of: &MemoryOf,
 ) -> Result<String, MemoryTrouble> {
     let Some(thread) = context.thread().await else { return Ok(language.no_conversation().to_owned()) };
-    let state = context.client().state(&thread).await;
+    let state = context.agent().state(&thread).await;
     let state = state.map_err(|error| StoreError::Unavailable(error.to_string()))?;
     let used = state.messages.values().rev().find_map(|message| match &**message {
-        pudu_client::base::Message::Human(human) => Some(human.recalled.clone()),
+        pudu_base::Message::Human(human) => Some(human.recalled.clone()),
         _ => None,
     });
     let used = used.flatten().filter(|recalled| recalled.user == of.user);
@@ -191,7 +192,7 @@ async fn switch(
 }
 
 fn line(fact: &Fact) -> String {
-    pudu_client::base::foreign::line(&fact.content, MAX_FACT_CHARS)
+    pudu_base::foreign::line(&fact.content, MAX_FACT_CHARS)
 }
 
 fn describe(language: Language, trouble: &MemoryTrouble) -> String {

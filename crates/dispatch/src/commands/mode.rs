@@ -1,4 +1,4 @@
-//! `/mode`: chooses the effect of a message while a run works.
+//! `/mode`: chooses how a message that arrives during a run is handled.
 
 use super::{CommandAnswer, CommandContext, CommandSpec, mark, not_stored};
 use pudu_channels::{Choice, FinalView};

@@ -2,8 +2,8 @@
 
 use super::{CommandAnswer, CommandContext, CommandSpec, MAX_ACTION_BYTES, MAX_BUTTONS, mark, not_stored};
 use crate::agent;
+use pudu_agent::ModelInfo;
 use pudu_channels::{Choice, FinalView};
-use pudu_client::ModelInfo;
 use pudu_texts::Language;
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
 };
 
 async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> CommandAnswer {
-    let (models, language) = (context.client().models(), context.language());
+    let (models, language) = (context.agent().models(), context.language());
     let chosen = chosen(context).await;
     let Some(name) = argument else {
         return list(language, &models, chosen.as_deref()).into();
@@ -25,8 +25,9 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
             let likeness = |model: &ModelInfo| strsim::jaro_winkler(&model.name, &name);
             likeness(a).total_cmp(&likeness(b))
         });
-        let meant = nearest.map(|model| language.did_you_mean(&model.name)).unwrap_or_default();
-        let text = language.paragraph(&[&language.model_unknown(name), &meant, language.models_listed()]);
+        let suggestion = nearest.map(|model| language.did_you_mean(&model.name)).unwrap_or_default();
+        let text =
+            language.paragraph(&[&language.model_unknown(name), &suggestion, language.models_listed()]);
         return text.into();
     };
     context.ensure_thread().await;
@@ -37,10 +38,10 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
     text.into()
 }
 
-/// Returns the name of the model that answers a person here: the choice in this conversation, the setting of the
-/// account's session, the agent's model, or the default.
+/// Returns the name of the model that answers a person here: the one chosen in this conversation, that of the account's
+/// session, the agent's model, or the default.
 pub(super) async fn chosen(context: &CommandContext<'_>) -> Option<String> {
-    let models = context.client().models();
+    let models = context.agent().models();
     let chosen = context.record().await.and_then(|record| record.model);
     let wanted = match chosen.or_else(|| context.scope.account.policy().session(context.person()).model) {
         Some(wanted) => Some(wanted),

@@ -11,7 +11,7 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     run: |context, _| Box::pin(run(context)),
 };
 
-/// An agent that was being made here is not made.
+/// Begins a new conversation. If an agent was being created here, its creation is cancelled.
 async fn run(context: &mut CommandContext<'_>) -> CommandAnswer {
     context.begin_anew().await;
     let language = context.language();

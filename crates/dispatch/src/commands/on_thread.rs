@@ -1,5 +1,4 @@
-//! Slash commands on threads of the HTTP API. People's choices are stored as those of a chat whose id is that
-//! of the thread.
+//! Slash commands on threads of the HTTP API. A thread's choices are stored as if it were a chat with the thread's id.
 
 use super::{
     ActivityState, CommandAnswer, CommandContext, ConversationActivity, GoalClearing, LiveConversation,
@@ -11,14 +10,12 @@ use crate::{
     command::SlashCommand,
     scope::ConversationScope,
 };
+use pudu_agent::Authoring;
+use pudu_base::{BoxFuture, MessageId, Thinking, ThreadId, UserId};
 use pudu_channels::{Address, EventKey, FinalView, Inbound, InboundKind, Sender};
-use pudu_client::{
-    Authoring,
-    base::{BoxFuture, MessageId, Thinking, ThreadId, UserId},
-    store::{CancelAction, StoreError},
-    wire::thread::API_ACCOUNT,
-};
 use pudu_kit::clock;
+use pudu_langgraph::thread::API_ACCOUNT;
+use pudu_store::{CancelAction, StoreError};
 use pudu_texts::Language;
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -32,7 +29,7 @@ pub struct ThreadCaller {
     pub is_admin: bool,
     /// Language of the answer.
     pub language: Language,
-    /// The account whose rules hold, except that only administrators change shared settings.
+    /// The account whose rules apply, with one exception: only administrators may change shared settings.
     pub account: Arc<Account>,
 }
 
@@ -50,13 +47,13 @@ pub enum ThreadAnswer {
     View(Box<FinalView>),
     /// The text is a message to the agent.
     Message,
-    /// A run is to answer the last question again.
+    /// A run has to answer the last question again.
     Retry,
-    /// A run is to summarise the conversation.
+    /// A run has to summarise the conversation.
     Compact,
 }
 
-/// People's choices for the runs of a thread.
+/// Choices that people made for the runs of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadChoices {
     /// The model.
@@ -65,7 +62,7 @@ pub struct ThreadChoices {
     pub thinking: Option<Thinking>,
     /// The custom agent.
     pub agent: Option<String>,
-    /// The agent that is being made.
+    /// The agent that is being created, if any.
     pub authoring: Authoring,
 }
 
@@ -76,7 +73,7 @@ pub async fn on_thread(shared: &Arc<Shared>, caller: &ThreadCaller, text: &str) 
     let message = || ThreadReply { thread: caller.thread.clone(), answer: ThreadAnswer::Message };
     let Some(command) = SlashCommand::parse(shown) else { return message() };
     let (inbound, scope) = (caller.inbound(shown), caller.scope(shared));
-    if super::is_skill(&shared.client, &caller.user, &command).await {
+    if super::is_message(&shared.agent, &caller.user, &command).await {
         let session = scope.session(&inbound).await;
         return match agent::withheld(shared, &session, caller.language, &caller.user, shown).await {
             Some(refusal) => ThreadReply { answer: ThreadAnswer::text(refusal), ..message() },
@@ -94,7 +91,7 @@ pub async fn on_thread(shared: &Arc<Shared>, caller: &ThreadCaller, text: &str) 
         CommandAnswer::Dropped(text, _) => ThreadAnswer::text(text),
         CommandAnswer::Nothing => ThreadAnswer::text(String::new()),
         CommandAnswer::Message | CommandAnswer::FirstMessage => ThreadAnswer::Message,
-        CommandAnswer::Retry | CommandAnswer::Compact if !shared.client.live_runs(&thread).is_empty() => {
+        CommandAnswer::Retry | CommandAnswer::Compact if !shared.runs.live_runs(&thread).is_empty() => {
             ThreadAnswer::text(caller.language.thread_busy().to_owned())
         }
         CommandAnswer::Retry => match shared.is_asked(&thread).await {
@@ -106,10 +103,10 @@ pub async fn on_thread(shared: &Arc<Shared>, caller: &ThreadCaller, text: &str) 
     ThreadReply { thread, answer }
 }
 
-/// Returns people's choices for the runs of a thread.
+/// Returns the choices that people made for the runs of a thread.
 ///
 /// # Errors
-/// When the store does not answer in time.
+/// If the store does not answer in time.
 pub async fn choices(shared: &Arc<Shared>, caller: &ThreadCaller) -> Result<ThreadChoices, StoreError> {
     let db = shared.db.within(STORE_TIMEOUT);
     let Some(record) = db.conversation(&caller.address().key()).await? else {
@@ -136,7 +133,7 @@ impl ThreadCaller {
         Address { account: API_ACCOUNT.to_owned(), chat: self.thread.to_string(), topic: None }
     }
 
-    /// Returns the event that gives a command.
+    /// Creates the event for a command.
     fn inbound(&self, text: &str) -> Inbound {
         Inbound {
             key: EventKey(MessageId::fresh().to_string()),
@@ -174,7 +171,7 @@ struct LiveThread<'a> {
 
 impl LiveConversation for LiveThread<'_> {
     fn activity(&self) -> ConversationActivity {
-        let runs = self.shared.client.live_runs(&self.thread);
+        let runs = self.shared.runs.live_runs(&self.thread);
         let state = match runs.first() {
             Some(run) => ActivityState::Working(run.since.elapsed()),
             None => ActivityState::Idle,
@@ -188,19 +185,23 @@ impl LiveConversation for LiveThread<'_> {
 
     fn stop(&mut self) -> BoxFuture<'_, Result<StoppedWork, StoreError>> {
         Box::pin(async move {
-            let runs = self.shared.client.live_runs(&self.thread);
+            let runs = self.shared.runs.live_runs(&self.thread);
             for run in &runs {
-                self.shared.client.stop(run, CancelAction::Interrupt).await?;
+                self.shared.runs.stop(run, CancelAction::Interrupt).await?;
             }
             Ok(StoppedWork { stopped: !runs.is_empty(), dropped: Vec::new() })
         })
     }
 
-    fn clear_goal<'a>(&'a mut self, _: Option<&'a ThreadId>) -> BoxFuture<'a, GoalClearing> {
-        Box::pin(std::future::ready(GoalClearing(self.shared.client.clear_goal(&self.thread))))
+    fn has_goal_ahead(&self) -> bool {
+        false
     }
 
-    /// The run on the old thread continues: another page may follow it.
+    fn clear_goal<'a>(&'a mut self, _: Option<&'a ThreadId>) -> BoxFuture<'a, GoalClearing> {
+        Box::pin(std::future::ready(GoalClearing(self.shared.runs.clear_goal(&self.thread))))
+    }
+
+    /// The run on the old thread continues, because another page may be following it.
     fn begin_anew<'a>(&'a mut self, inbound: &'a mut Inbound) -> BoxFuture<'a, ThreadId> {
         self.thread = ThreadId::fresh();
         inbound.address.chat = self.thread.to_string();

@@ -1,12 +1,10 @@
-//! `/secret`: a person gives a secret that a skill needs, or deletes one. The value is in no event by then: it was taken
-//! out before anything stored it.
+//! `/secret`: sets or deletes a secret that a skill needs. The event no longer contains the value: it was removed
+//! before the event was stored.
 
 use super::{CommandAnswer, CommandContext, CommandSpec, not_stored};
-use pudu_client::{
-    SecretError, SecretStore,
-    base::{UserId, is_secret_name},
-    store::StoreError,
-};
+use pudu_agent::{SecretError, SecretStore};
+use pudu_base::{UserId, is_secret_name};
+use pudu_store::StoreError;
 use pudu_texts::Language;
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeSet;
@@ -41,7 +39,7 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
     let kept_nowhere = !context.is_chat();
     let text = match (given, gone) {
         (false, _) => text,
-        // Nothing keeps it here, but a terminal and its shell are not ours.
+        // pudu does not store the message, but the terminal and its shell may.
         (true, true) if kept_nowhere => format!("{text}\n\n{}", language.secret_message_local()),
         (true, true) => format!("{text}\n\n{}", language.secret_message_gone()),
         (true, false) => format!("{text}\n\n{}", language.secret_message_stays()),
@@ -49,7 +47,8 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
     text.into()
 }
 
-/// Has the platform delete the message with the secret. Returns whether it is gone there; a thread never had it.
+/// Asks the platform to delete the message with the secret. Returns whether it is gone. A thread of the HTTP API never
+/// contains it.
 async fn delete_message(context: &CommandContext<'_>) -> bool {
     if !context.is_chat() {
         return true;
@@ -61,7 +60,7 @@ async fn delete_message(context: &CommandContext<'_>) -> bool {
     })
 }
 
-/// Works on the secrets of the one who speaks.
+/// Accesses the secrets of the sender.
 async fn work<T: Send + 'static>(
     context: &CommandContext<'_>,
     language: Language,
@@ -69,7 +68,7 @@ async fn work<T: Send + 'static>(
 ) -> Result<T, String> {
     let inbound = &context.inbound;
     let user = context.scope.shared.secrets_of(&inbound.address.account, &inbound.sender.id);
-    let store = context.client().secrets();
+    let store = context.agent().secrets();
     let done = pudu_kit::blocking::run(move || work(&store, &user)).await;
     let unavailable = |why: String| not_stored(language, &StoreError::Unavailable(why));
     done.map_err(|error| unavailable(error.to_string()))?.map_err(|error| match error {
@@ -86,24 +85,25 @@ async fn set(
     value: Option<SecretString>,
     language: Language,
 ) -> String {
-    // A restart came between, or nothing stood behind the name.
+    // Either the value was lost in a restart, or nothing followed the name.
     let Some(value) = value else { return missing(context, name, language).await };
     let wanted = name.to_owned();
     let kept = work(context, language, move |store, user| store.set(user, &wanted, value.expose_secret()));
     match kept.await {
         Ok(()) => {
-            tracing::info!(name, "kept secret");
+            tracing::info!(name, "stored secret");
             language.secret_kept(name)
         }
-        Err(told) => told,
+        Err(answer) => answer,
     }
 }
 
-/// Returns the answer where no value came. It may have been kept before a restart, which nothing notes.
+/// Returns the answer to a command whose value is missing. An existing secret may hold the missing value, stored before
+/// a restart.
 async fn missing(context: &CommandContext<'_>, name: &str, language: Language) -> String {
     let names = match work(context, language, |store, user| store.names(user)).await {
         Ok(names) => names,
-        Err(told) => return told,
+        Err(answer) => return answer,
     };
     match names.iter().any(|known| known == name) {
         true => language.secret_value_unsure(name),
@@ -117,15 +117,15 @@ async fn delete(context: &CommandContext<'_>, name: &str, language: Language) ->
         Ok(true) => language.secret_deleted(name),
         Ok(false) if is_secret_name(name) => language.secret_unknown(name),
         Ok(false) => language.secret_name_odd().to_owned(),
-        Err(told) => told,
+        Err(answer) => answer,
     }
 }
 
-/// Lists the names of those that are there, and of those that skills need.
+/// Lists the names of stored secrets, and of those that skills need.
 async fn list(context: &CommandContext<'_>, language: Language) -> String {
     let names = match work(context, language, |store, user| store.names(user)).await {
         Ok(names) => names,
-        Err(told) => return told,
+        Err(answer) => return answer,
     };
     let skills = context.skills().await;
     let required = skills.iter().flat_map(|skill| {

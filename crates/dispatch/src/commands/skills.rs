@@ -1,7 +1,7 @@
 //! `/skills`: lists the skills.
 
 use super::{CommandAnswer, CommandContext, CommandSpec, MAX_LISTED_SKILLS, brief, started_by_people};
-use pudu_client::base::Skill;
+use pudu_base::Skill;
 use pudu_texts::Language;
 use std::fmt::Write;
 

@@ -6,12 +6,10 @@ use super::{
     count, models,
 };
 use crate::spending;
+use pudu_base::{Goal, ThreadId, foreign};
 use pudu_channels::HealthState;
-use pudu_client::{
-    base::{Goal, ThreadId, foreign},
-    store::SpendingFilter,
-};
 use pudu_kit::clock;
+use pudu_store::SpendingFilter;
 use pudu_texts::Language;
 
 /// Maximum length of a shown title or goal, in characters.
@@ -74,16 +72,16 @@ async fn text(context: &CommandContext<'_>, language: Language) -> String {
 async fn about(context: &CommandContext<'_>, language: Language, thread: &ThreadId) -> Vec<String> {
     let title = context.db().title(thread).await.ok().flatten();
     let title = title.map(|title| language.status_title(foreign::line(&title, MAX_TITLE_CHARS)));
-    let state = context.client().state(thread).await.unwrap_or_default();
+    let state = context.agent().state(thread).await.unwrap_or_default();
     let goal = state.goal.filter(Goal::is_open);
     let goal = goal.map(|goal| language.goal_status(foreign::line(&goal.objective, MAX_TITLE_CHARS)));
     title.into_iter().chain(goal).collect()
 }
 
-/// Returns the line about the model, and which one has answered in its place.
+/// Returns the line about the model, and about the standby that answers in its place, if any.
 fn model_line(context: &CommandContext<'_>, language: Language, model: Option<&str>) -> String {
     let line = language.status_model(model.unwrap_or(language.model_none()));
-    match context.client().standby(model) {
+    match context.agent().standby(model) {
         Some(standby) => format!("{line}{}{}", language.clause_gap(), language.status_standby(&standby)),
         None => line,
     }

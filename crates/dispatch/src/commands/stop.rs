@@ -11,7 +11,7 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
     run: |context, _| Box::pin(run(context)),
 };
 
-/// A press of the button needs no answer besides: the message with the button shows the outcome.
+/// Stops the run. A press of the button gets no separate answer: the message with the button shows the outcome.
 async fn run(context: &mut CommandContext<'_>) -> CommandAnswer {
     let language = context.language();
     let StoppedWork { stopped, dropped } = match context.live.stop().await {

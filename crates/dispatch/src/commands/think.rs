@@ -1,8 +1,9 @@
-//! `/think`: chooses how hard the model thinks in a conversation.
+//! `/think`: chooses the thinking effort of the model in a conversation.
 
 use super::{CommandAnswer, CommandContext, CommandSpec, mark, not_stored};
+use pudu_agent::{ModelInfo, ThinkingSupport};
+use pudu_base::Thinking;
 use pudu_channels::{Choice, FinalView};
-use pudu_client::base::Thinking;
 use pudu_texts::Language;
 use std::fmt::Write;
 
@@ -15,6 +16,11 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
 
 async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> CommandAnswer {
     let language = context.language();
+    let model = current_model(context).await;
+    let support = model.as_ref().map(|model| model.thinking);
+    if let Some(model) = model.as_ref().filter(|_| support == Some(ThinkingSupport::default())) {
+        return language.think_unavailable(&model.name).into();
+    }
     let Some(word) = argument else {
         let now = chosen(context).await;
         return levels(language, now).into();
@@ -22,28 +28,26 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
     let Some(thinking) = Thinking::parse(&word) else {
         return language.think_unknown(word).into();
     };
+    let is_level = !matches!(thinking, Thinking::Off | Thinking::On);
+    let only_switch = model.filter(|model| is_level && !model.thinking.takes_effort);
+    let note = only_switch.map(|model| language.think_only_on(&model.name)).unwrap_or_default();
     context.ensure_thread().await;
     let text = match context.db().set_thinking(&context.scope.key, Some(thinking.name())).await {
         Ok(()) => {
-            let set = language.think_set(about(language, thinking), thinking.name());
-            language.paragraph(&[&set, &untold(context, language).await])
+            language.paragraph(&[&language.think_set(about(language, thinking), thinking.name()), &note])
         }
         Err(error) => not_stored(language, &error),
     };
     text.into()
 }
 
-/// Returns a note if the thinking of the model here cannot be set; empty if it can.
-async fn untold(context: &CommandContext<'_>, language: Language) -> String {
-    let chosen = super::models::chosen(context).await;
-    let models = context.client().models();
-    let deaf = models.iter().find(|model| {
-        Some(&model.name) == chosen.as_ref() && !(model.thinking.supported || model.thinking.takes_effort)
-    });
-    deaf.map(|model| language.think_untold(&model.name)).unwrap_or_default()
+/// Returns the model that answers a person here.
+async fn current_model(context: &CommandContext<'_>) -> Option<ModelInfo> {
+    let chosen = super::models::chosen(context).await?;
+    context.agent().models().iter().find(|model| model.name == chosen).cloned()
 }
 
-/// Returns how hard the model thinks for a person here.
+/// Returns the thinking effort for the sender in this conversation.
 async fn chosen(context: &CommandContext<'_>) -> Thinking {
     let record = context.record().await.and_then(|record| record.thinking);
     let chosen = record.as_deref().and_then(Thinking::parse);

@@ -1,13 +1,11 @@
-//! `/usage`: shows the tokens and the money that a conversation spent, and in private the person's spending and the
-//! rest of their budgets. Among others only the room's are shown.
+//! `/usage`: shows the tokens and cost of a conversation. In a private chat it adds the person's spending today and all
+//! of their budgets; in a group it adds only the room's budgets.
 
 use super::{CommandAnswer, CommandContext, CommandSpec, count};
 use crate::{budgets, spending};
-use pudu_client::{
-    base::{BudgetScope, ThreadId, UserId},
-    store::{Db, Spender, SpendingFilter, StoreError},
-};
+use pudu_base::{BudgetScope, ThreadId, UserId};
 use pudu_kit::clock;
+use pudu_store::{Db, Spender, SpendingFilter, StoreError};
 use pudu_texts::Language;
 
 pub(super) const COMMAND: CommandSpec = CommandSpec {
@@ -41,7 +39,7 @@ async fn text(
         Some(thread) => spent(context.db(), &thread, language).await?,
         None => vec![language.no_conversation().to_owned()],
     };
-    let mut states = context.client().budgets(&spender).await?;
+    let mut states = context.agent().budgets(&spender).await?;
     match spender.room {
         None => lines.extend(today(context.db(), language, spender.user).await?),
         Some(_) => states.retain(|state| state.rule.scope == BudgetScope::Room),
@@ -69,7 +67,7 @@ async fn spent(db: &Db, thread: &ThreadId, language: Language) -> Result<Vec<Str
     Ok(lines)
 }
 
-/// Returns a person's spending of today.
+/// Returns a person's spending today.
 async fn today(db: &Db, language: Language, user: UserId) -> Result<Vec<String>, StoreError> {
     let today = db.spending(&SpendingFilter::UserSince(user, clock::now())).await?;
     if today.is_empty() {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum nesting depth of texts.
 const MAX_DEPTH: usize = 8;
 
-/// Returns the texts of a diagram in its order, each with its level from 0.
+/// Returns the texts of a diagram in its order, each with its level, starting at 0.
 pub(crate) fn texts(data: &str) -> Vec<(usize, String)> {
     let tree = Element::parse(data);
     let points = tree.all("pt");
@@ -104,7 +104,7 @@ mod tests {
             connection("d", "a", 0),
             connection("d", "b", 1),
             connection("a", "c", 0),
-            // A cycle ends.
+            // A cycle terminates.
             connection("c", "a", 0),
         ]
         .concat();

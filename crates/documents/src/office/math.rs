@@ -32,7 +32,7 @@ const ACCENTS: [(&str, &str); 12] = [
     ("\u{20D7}", "\\vec"),
     ("\u{20DB}", "\\dddot"),
 ];
-/// Names of functions that are commands.
+/// Names of functions that are LaTeX commands.
 const FUNCTIONS: [&str; 23] = [
     "sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "log",
     "ln", "lg", "exp", "lim", "max", "min", "sup", "inf", "det", "gcd",
@@ -53,7 +53,7 @@ fn content(element: &Element) -> String {
     parts.collect::<String>().trim().to_owned()
 }
 
-/// Returns the content of a child, empty if there is none.
+/// Returns the content of a child; empty if there is no such child.
 fn part(element: &Element, name: &str) -> String {
     element.child(name).map(content).unwrap_or_default()
 }
@@ -64,7 +64,7 @@ fn property<'a>(element: &'a Element, name: &str) -> Option<&'a str> {
     Some(properties.child(name)?.attribute("val").unwrap_or_default())
 }
 
-/// Whether a property is enabled.
+/// Returns whether a property is enabled.
 fn is_on(element: &Element, name: &str) -> bool {
     property(element, name).is_some_and(|value| !matches!(value, "0" | "off" | "false"))
 }
@@ -133,7 +133,7 @@ fn run(element: &Element) -> String {
     }
 }
 
-/// Escapes characters that are commands in LaTeX or end a table cell.
+/// Escapes characters that have a meaning in LaTeX or would end a table cell.
 fn escaped(text: &str) -> String {
     let escape = |c: char| match c {
         '%' | '#' | '&' | '_' | '{' | '}' | '$' => format!("\\{c}"),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn formulas_become_latex() {
+    fn formulas_are_converted_to_latex() {
         let (a, b, n) = (r("a"), r("b"), r("n"));
         for (omml, expect) in [
             (

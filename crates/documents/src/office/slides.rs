@@ -16,7 +16,7 @@ const PRESENTATION: &str = "ppt/presentation.xml";
 
 /// Slide of a presentation.
 pub(crate) struct Slide {
-    /// Whether it is skipped when the presentation is shown.
+    /// Whether the slide is skipped when the presentation is shown.
     pub(crate) is_hidden: bool,
     /// Comments on the slide.
     pub(crate) comments: Vec<String>,
@@ -29,7 +29,7 @@ pub(crate) fn rewrite(package: &mut Package<'_>, inserts: &mut Inserts) -> Vec<S
     let authors = authors(package);
     let mut slides = Vec::new();
     for entry in deck.all("sldId") {
-        // The entry has its own `id` besides that of the relationship.
+        // The entry has an `id` of its own in addition to the relationship's.
         let part = entry.attributes_named("id").find_map(|id| targets.get(id));
         let Some(part) = part else { continue };
         let Some(xml) = package.text(&part.target) else { continue };
@@ -60,7 +60,7 @@ fn is_hidden(xml: &str) -> bool {
     }
 }
 
-/// Returns the names of comment authors, by their ids.
+/// Returns the names of comment authors by ID.
 fn authors(package: &Package<'_>) -> BTreeMap<String, String> {
     let parts =
         ["ppt/commentAuthors.xml", "ppt/authors.xml"].into_iter().filter_map(|part| package.text(part));

@@ -28,7 +28,7 @@ const MARKS: [&str; 11] = [
 ];
 /// Maximum number of cells that a row skips.
 const MAX_SKIPPED_CELLS: usize = 63;
-/// Characters of the fonts Wingdings and Symbol used by forms and lists, by their codes.
+/// Characters of the fonts Wingdings and Symbol that forms and lists use, by code.
 const SYMBOLS: [(u32, &str); 22] = [
     (0x22, "∀"),
     (0x61, "α"),
@@ -91,9 +91,9 @@ impl Inserts {
 /// Part of a Word document.
 pub(crate) struct WordPart<'a> {
     pub(crate) relationships: BTreeMap<String, Relationship>,
-    /// Texts of diagrams' data parts, by the names of the parts.
+    /// Returns the text of a diagram's data part, given the part's name.
     pub(crate) diagrams: &'a dyn Fn(&str) -> Option<String>,
-    /// Labels of comments, by their ids.
+    /// Labels of comments, by comment ID.
     pub(crate) comments: &'a BTreeMap<String, String>,
 }
 
@@ -139,7 +139,7 @@ struct Rewriter<'a, 'i> {
     writer: Writer<Vec<u8>>,
     /// Number of cells that each open row skips at its end.
     rows: Vec<usize>,
-    /// Start of a row whose properties were not read yet.
+    /// Start tag of a row whose properties have not been read yet.
     row: Option<BytesStart<'a>>,
     /// Number of open paragraphs.
     paragraphs: usize,
@@ -296,7 +296,7 @@ impl<'a> Rewriter<'a, '_> {
 
     fn symbol(&mut self, tag: &BytesStart<'_>) -> Option<()> {
         let code = attribute(tag, "char").and_then(|code| u32::from_str_radix(&code, 16).ok()).unwrap_or(0);
-        // Symbol fonts also have their characters in the private use area.
+        // The characters of symbol fonts may also be in the private use area.
         let code = if (0xF000..=0xF0FF).contains(&code) { code - 0xF000 } else { code };
         match SYMBOLS.iter().find(|(known, _)| *known == code) {
             Some((_, text)) => self.write(Event::Text(BytesText::from_escaped(format!("<w:t>{text}</w:t>")))),
@@ -308,7 +308,7 @@ impl<'a> Rewriter<'a, '_> {
     }
 }
 
-/// Returns the comments of a document: each with its label, and its text for the end of the Markdown.
+/// Returns the comments of a document, each with its ID, its label, and its text for the end of the Markdown.
 pub(crate) fn comments(xml: &str) -> Vec<(String, String, String)> {
     let tree = Element::parse(xml);
     let comments = tree.all("comment");

@@ -7,7 +7,7 @@ use encoding_rs::Encoding;
 pub(super) enum RtfDestination {
     /// The document.
     Text,
-    /// A footnote or a comment, in its place in the text.
+    /// A footnote or a comment, at its position in the text.
     Footnote,
     /// The table of fonts, with their encodings.
     Fonts,
@@ -21,11 +21,11 @@ pub(super) enum RtfDestination {
     Label,
     /// A page header or footer.
     Margin,
-    /// Nowhere.
+    /// No destination; the text is dropped.
     Unknown,
 }
 
-/// Returns the destination that a word begins.
+/// Returns the destination that a control word begins.
 pub(super) fn destination(word: &str) -> Option<RtfDestination> {
     Some(match word {
         "shptxt" | "shppict" | "fldrslt" => RtfDestination::Text,

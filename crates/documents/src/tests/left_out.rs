@@ -1,4 +1,4 @@
-//! OpenDocument, and the fonts of PDF: what readers are known to leave out.
+//! Content of OpenDocument and PDF that readers often omit.
 
 use super::{check, read};
 use crate::{
@@ -37,7 +37,7 @@ fn texts_of_opendocument_are_read_whole() {
     let left_out = [
         "1 pictures in it are not shown",
         "1 embedded objects, such as charts, are not shown",
-        "1 deleted places of tracked changes are left out: the text is as if all were accepted",
+        "1 deleted parts of tracked changes are left out, as if all changes were accepted",
     ];
     assert_eq!(document.warnings, left_out);
 }

@@ -1,4 +1,4 @@
-//! What Word, PowerPoint and Excel write besides plain text.
+//! Content of Word, PowerPoint and Excel other than plain text.
 
 use super::{check, read};
 use crate::{
@@ -44,7 +44,7 @@ pub(super) fn rich_docx() -> Vec<u8> {
 }
 
 #[test]
-fn formulas_diagrams_and_comments_stand_in_their_places() {
+fn formulas_diagrams_and_comments_keep_their_position() {
     let formula = "r=\\frac{a\\vert b\\_1}{12}";
     let diagram = "[diagram: APPLY \\| first (REVIEW)]";
     let expect = format!(
@@ -82,7 +82,7 @@ fn tracked_changes_read_as_if_accepted() {
     let expect = "a NEW\n\nb\n\nc MOVED\n\nd\n\n| first |\n| --- |\n| last |\n";
     let document = check(&docx_with(&body.concat(), &[]), "x", DocumentKind::Docx, expect, &[]);
     let left_out =
-        "3 deleted or moved places of tracked changes are left out: the text is as if all were accepted";
+        "3 deleted or moved parts of tracked changes are left out, as if all changes were accepted";
     assert_eq!(document.warnings, [left_out]);
 }
 

@@ -9,7 +9,7 @@ fn encoded(encoding: &'static Encoding, text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn text_is_read_in_the_encoding_that_it_was_written_in() {
+fn text_is_decoded_with_its_encoding() {
     for (encoding, text) in [
         (UTF_8, "grüße 你好"),
         (UTF_8, ""),
@@ -47,7 +47,7 @@ fn text_is_read_in_the_encoding_that_it_was_written_in() {
 }
 
 #[test]
-fn a_text_may_name_its_encoding() {
+fn a_text_may_declare_its_encoding() {
     for (encoding, text) in [
         (SHIFT_JIS, "<meta charset=\"shift_jis\">日本語"),
         (
@@ -59,7 +59,7 @@ fn a_text_may_name_its_encoding() {
     ] {
         assert_eq!(decode(&encoded(encoding, text)), text);
     }
-    // A wrong name does not count.
+    // An unknown encoding is ignored.
     assert_eq!(
         decode(&encoded(GBK, "charset=utf-8 会议纪要：预算为一百二十万元。")).chars().last(),
         Some('。')
@@ -83,7 +83,7 @@ fn binary_files_are_not_text() {
 }
 
 #[test]
-fn a_broken_byte_costs_itself_only() {
+fn an_invalid_byte_affects_nothing_else() {
     let log = "第一行：你好世界，再见朋友\n".repeat(3);
     let broken = [log.as_bytes(), b"cut \xE4\xBD\n"].concat();
     let file = TextFile::read(broken).unwrap();
@@ -123,7 +123,7 @@ fn a_changed_text_keeps_encoding_and_byte_order_mark() {
 
 proptest! {
     #[test]
-    fn any_bytes_come_back_where_nothing_is_changed(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn unchanged_text_keeps_its_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         if let Ok(file) = TextFile::read(bytes.clone())
             && let Ok(same) = file.with_text(&file.text)
         {
@@ -139,7 +139,7 @@ proptest! {
     ) {
         let encoding = [UTF_8, GBK, UTF_16LE, UTF_16BE][which];
         let before = format!("会议纪要：预算为一百二十万元。\r\n{}", lines.join("\n"));
-        // Not all that is written in GBK is read as such.
+        // Not every text in GBK is detected as GBK.
         let mark = if [UTF_16LE, UTF_16BE].contains(&encoding) { "\u{FEFF}" } else { "" };
         let file = TextFile::read(encoded(encoding, &format!("{mark}{before}"))).ok();
         if let Some(file) = file.filter(|file| file.text == before) {

@@ -1,4 +1,4 @@
-//! Parts of a workbook besides its cells: comments, texts of drawings, and hidden rows and columns.
+//! Parts of a workbook other than its cells: comments, texts of drawings, and hidden rows and columns.
 
 use crate::{
     grid::letters,
@@ -12,7 +12,7 @@ const WORKBOOK: &str = "xl/workbook.xml";
 /// Maximum number of listed ranges.
 const MAX_RANGES: usize = 20;
 
-/// Parts of a sheet besides its cells.
+/// Parts of a sheet other than its cells.
 #[derive(Default)]
 pub(super) struct SheetExtras {
     /// Hidden rows and columns, as text.
@@ -23,7 +23,7 @@ pub(super) struct SheetExtras {
     pub(super) charts: usize,
 }
 
-/// Returns the parts of all sheets besides their cells, by sheet name.
+/// Returns the parts of all sheets other than their cells, by sheet name.
 pub(super) fn read(package: &Package<'_>) -> BTreeMap<String, SheetExtras> {
     let targets = package.relationships(WORKBOOK);
     let book = Element::parse(&package.text(WORKBOOK).unwrap_or_default());
@@ -35,7 +35,7 @@ pub(super) fn read(package: &Package<'_>) -> BTreeMap<String, SheetExtras> {
     sheets.collect()
 }
 
-/// Returns the names of comment authors, by their ids.
+/// Returns the names of comment authors by ID.
 fn people(package: &Package<'_>) -> BTreeMap<String, String> {
     let parts = package.names().filter(|name| name.starts_with("xl/persons/"));
     let mut people = BTreeMap::new();

@@ -9,12 +9,12 @@ const NUDGE: f64 = 1.0 / (1_u64 << 50) as f64;
 /// Maximum length of a format code, in bytes.
 const MAX_CODE_BYTES: usize = 1_000;
 
-/// Number formats of a workbook, by style id.
+/// Number formats of a workbook, by style ID.
 pub(super) struct Formats(Vec<Option<CellFormat>>);
 
 struct CellFormat {
     format: NumberFormat,
-    /// Whether it displays thousands or millions: `0,"k"`.
+    /// Whether the format displays thousands or millions, as in `0,"k"`.
     is_scaled: bool,
 }
 
@@ -28,7 +28,7 @@ impl Formats {
         let CellFormat { format, is_scaled } = self.0.get(style)?.as_ref()?;
         // The library truncates scaled whole numbers, but rounds fractional ones.
         let number = if *is_scaled && number.fract() == 0.0 { number * (1.0 + NUDGE) } else { number };
-        // A panic in this young library should lose only the format, not the workbook.
+        // A panic in this young library should cost only the format, not the workbook.
         let shown = catch_unwind(|| format.try_format(number, &FormatOptions::default()).ok()).ok()??;
         let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         (!shown.is_empty()).then_some(shown)
@@ -46,7 +46,7 @@ fn parse(code: &str) -> Option<CellFormat> {
     is_number.then(|| CellFormat { format, is_scaled: is_scaled(code) })
 }
 
-/// Whether a comma after the last digit divides by a thousand.
+/// Returns whether a comma after the last digit divides by a thousand.
 fn is_scaled(code: &str) -> bool {
     let digit = |c: char| matches!(c, '0' | '#' | '?');
     let bare: String = code.split('"').step_by(2).collect();
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_shown_by_their_formats() {
+    fn numbers_are_formatted() {
         for (code, number, expect) in [
             ("0.00%", 0.0725, "7.25%"),
             ("0%", 0.5, "50%"),
@@ -105,7 +105,7 @@ mod tests {
                 "{code}"
             );
         }
-        // A value hidden by a format is shown.
+        // A value with a hiding format is shown.
         let hidden = Formats(vec![parse(";;;")]).show(42.0, 0);
         assert!(hidden.is_none_or(|shown| shown == "42"));
     }

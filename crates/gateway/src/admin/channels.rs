@@ -3,10 +3,10 @@
 use crate::{ApiError, Confirmation, GatewayState, Json};
 use axum::{extract::Path, http::StatusCode};
 use pudu_channels::HealthState;
-use pudu_client::net::scrub;
+use pudu_net::scrub;
 use serde_json::{Map, Value, json};
 
-/// Lists the channels and how they are doing.
+/// Lists the channels and their state.
 pub(crate) async fn channels(gateway: GatewayState) -> Json<Value> {
     let mut channels = Map::new();
     for (name, account) in gateway.0.shared.accounts.all() {

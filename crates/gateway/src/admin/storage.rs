@@ -1,12 +1,15 @@
-//! How much chats leave behind, pruning it, and deleting a thread.
+//! Storage that chats use, pruning, and deletion of threads.
 
 use crate::{
     ApiError, Confirmation, GatewayState, Json, Query,
+    local::AnsweringProcess,
     threads::{lifecycle::delete_thread, owned::ThreadPath},
 };
-use pudu_client::{AccountUsage, Pruned, Retention, RetentionRules, store::ThreadRow};
+use axum::http::StatusCode;
+use pudu_agent::{AccountUsage, Pruned, Retention, RetentionRules};
 use pudu_dispatch::bus::STORE_TIMEOUT;
 use pudu_kit::clock;
+use pudu_store::ThreadRow;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,12 +20,19 @@ pub const LISTED_THREADS: usize = 100;
 /// Maximum number of threads listed.
 pub const MAX_LISTED_THREADS: usize = 1_000;
 /// Message about a limit out of range.
-const WRONG_LIMIT: &str = "limit is 1 to 1000";
+const WRONG_LIMIT: &str = "limit must be a whole number from 1 to 1000";
+/// Message about a thread with unfinished work when no daemon runs.
+const UNFINISHED: &str = "a run of this thread is unfinished: start pudu and let the run end";
 
 /// Lists the storage that each account uses.
 pub(crate) async fn show(gateway: GatewayState) -> Result<Json<Value>, ApiError> {
     let rules = gateway.config().retention.clone();
-    let usage = gateway.storage().usage(&rules, clock::now()).await?;
+    let (storage, now) = (gateway.storage(), clock::now());
+    let usage = match gateway.0.process {
+        // The files may belong to a daemon on another machine.
+        AnsweringProcess::Reader => storage.usage_as_stored(&rules, now).await?,
+        AnsweringProcess::Daemon(_) | AnsweringProcess::Command => storage.usage(&rules, now).await?,
+    };
     Ok(Json(to_json(&usage, &rules)))
 }
 
@@ -34,7 +44,7 @@ pub(crate) struct ThreadFilter {
     limit: Option<usize>,
 }
 
-/// Lists threads, those first that were used last.
+/// Lists threads, most recently used first.
 pub(crate) async fn threads(
     gateway: GatewayState,
     Query(ThreadFilter { account, limit }): Query<ThreadFilter>,
@@ -50,7 +60,7 @@ pub(crate) async fn threads(
 pub(crate) async fn prune(gateway: GatewayState) -> Result<Json<Value>, ApiError> {
     let rules = gateway.config().retention.clone();
     let pruned = gateway.storage().prune(&rules, clock::now()).await?;
-    report(&pruned);
+    log_pruned(&pruned);
     Ok(Json(counts(&pruned)))
 }
 
@@ -59,17 +69,20 @@ pub(crate) async fn delete(
     gateway: GatewayState,
     ThreadPath(thread): ThreadPath,
 ) -> Result<Json<Confirmation>, ApiError> {
-    delete_thread(&gateway, &thread).await
+    delete_thread(&gateway, &thread).await.map_err(|error| {
+        let is_unfinished = error.status() == StatusCode::CONFLICT && gateway.is_lone_command();
+        if is_unfinished { ApiError::conflict(UNFINISHED) } else { error }
+    })
 }
 
 impl GatewayState {
-    fn storage(&self) -> pudu_client::Storage {
-        self.client().storage().within(STORE_TIMEOUT)
+    fn storage(&self) -> pudu_agent::Storage {
+        self.agent().storage().within(STORE_TIMEOUT)
     }
 }
 
-/// Writes usage in the API's format, with the rules in force.
-pub fn to_json(usage: &[AccountUsage], rules: &RetentionRules) -> Value {
+/// Renders usage in the API's format, with the rules in force.
+fn to_json(usage: &[AccountUsage], rules: &RetentionRules) -> Value {
     let account = |usage: &AccountUsage| {
         json!({
             "account": usage.account,
@@ -86,8 +99,8 @@ pub fn to_json(usage: &[AccountUsage], rules: &RetentionRules) -> Value {
     json!({ "retention": retention(&rules.usual), "accounts": accounts })
 }
 
-/// Writes threads in the API's format.
-pub fn listed(threads: &[ThreadRow]) -> Value {
+/// Renders threads in the API's format.
+fn listed(threads: &[ThreadRow]) -> Value {
     let thread = |row: &ThreadRow| {
         json!({
             "id": row.id,
@@ -102,7 +115,7 @@ pub fn listed(threads: &[ThreadRow]) -> Value {
     json!({ "threads": threads.iter().map(thread).collect::<Vec<_>>() })
 }
 
-/// Writes rules under the keys that they have in the configuration; 0 sets no limit.
+/// Renders rules under their configuration keys; 0 means no limit.
 fn retention(retention: &Retention) -> Value {
     let days = |age: Option<Duration>| age.map_or(0, |age| age.as_secs() / (24 * 60 * 60));
     let Retention { threads, files, audit_age, audit_rows } = retention;
@@ -116,8 +129,8 @@ fn retention(retention: &Retention) -> Value {
     })
 }
 
-/// Writes the counts of data that was deleted, or is to be, in the API's format.
-pub fn counts(pruned: &Pruned) -> Value {
+/// Renders the counts of data that was, or will be, deleted in the API's format.
+fn counts(pruned: &Pruned) -> Value {
     json!({
         "threads": pruned.threads,
         "threads_without_files": pruned.stripped,
@@ -127,13 +140,13 @@ pub fn counts(pruned: &Pruned) -> Value {
 }
 
 /// Logs the counts of deleted data.
-pub fn report(pruned: &Pruned) {
+pub fn log_pruned(pruned: &Pruned) {
     let Pruned { threads, stripped, bytes, audit_rows } = pruned;
     tracing::info!(
         threads,
         threads_without_files = stripped,
         bytes,
         audit_rows,
-        "deleted what `retention` does not keep"
+        "deleted data beyond the limits of `retention`"
     );
 }

@@ -1,26 +1,24 @@
-//! Spending of all users and the rest of their budgets, for the operator.
+//! Spending of all users and the remainder of their budgets, for the operator.
 
 use crate::{ApiError, GatewayState, Json, Query};
-use pudu_client::{
-    BudgetRules, BudgetState,
-    base::{BudgetPeriod, BudgetScope, Usage},
-    store::{BudgetUnit, Cost, Db, SpendingShare, StoreError},
-};
+use pudu_agent::{BudgetRules, BudgetState};
+use pudu_base::{BudgetPeriod, BudgetScope, Usage};
 use pudu_dispatch::bus::STORE_TIMEOUT;
 use pudu_kit::clock;
 use pudu_people::rights::KnownUser;
+use pudu_store::{BudgetUnit, Cost, Db, SpendingShare, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Default and maximum number of days for which spending is listed.
+/// Default and maximum number of days to list spending for.
 pub const DAYS: (u32, u32) = (1, 400);
-/// Budgets are listed of users who spent in this number of days, the longest period.
+/// The longest budget period, in days. Budgets of users who spent nothing within it are not listed.
 const PERIOD_DAYS: u32 = 31;
-/// Milliseconds of a day.
+/// Milliseconds in a day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// Millionths of a whole.
+/// Micro-units in a unit of currency.
 const MICROS: f64 = 1e6;
 
 #[derive(Deserialize, JsonSchema)]
@@ -40,24 +38,19 @@ pub(crate) async fn list(
     };
     facts.await.map(Json).map_err(|error| {
         tracing::error!("failed to read usage: {error:#}");
-        ApiError::internal("that could not be read just now")
+        ApiError::internal("the data cannot be read at the moment; try again")
     })
 }
 
-/// Returns the spending of the last days, today included, and the state of each budget. `known` names the people.
-pub async fn facts(
-    db: &Db,
-    rules: &BudgetRules,
-    known: &[KnownUser],
-    days: u32,
-) -> Result<Value, StoreError> {
+/// Returns the spending of the last days, today included, and the state of each budget. `known` supplies names.
+async fn facts(db: &Db, rules: &BudgetRules, known: &[KnownUser], days: u32) -> Result<Value, StoreError> {
     let (db, now) = (db.within(STORE_TIMEOUT), clock::now());
     let since = |days: u32| now - (i64::from(days) - 1) * DAY_MS;
     let days = days.clamp(1, DAYS.1);
     let shares = db.spending_since(since(days)).await?;
     let spenders = db.spending_since(since(PERIOD_DAYS)).await?;
     let mut budgets = rules.states(&db, &spenders, now).await?;
-    // Spending of forgotten people stays, but its budgets have no person any more.
+    // Spending of deleted users is kept, but their budgets no longer belong to a person.
     budgets.retain(|state| state.rule.scope != BudgetScope::Person || !state.subject.is_empty());
     let mut people = sums(&shares, |share| Some(share.user.as_str()));
     people.iter_mut().for_each(|row| name_person(row, known));
@@ -74,14 +67,14 @@ pub async fn facts(
     }))
 }
 
-/// Adds the name of the user to a row, as far as it is known.
+/// Adds the user's name to a row, if it is known.
 fn name_person(row: &mut Value, known: &[KnownUser]) {
     let user = row["name"].as_str().unwrap_or_default();
     let label = known.iter().find(|one| one.user.as_str() == user).and_then(KnownUser::label);
     row["who"] = json!(label);
 }
 
-/// Sum of the spending under one name.
+/// Total spending under one name.
 #[derive(Default)]
 struct Spent<'s> {
     usage: Usage,
@@ -104,7 +97,7 @@ fn sums<'s>(shares: &'s [SpendingShare], name: impl Fn(&'s SpendingShare) -> Opt
     all.into_iter().map(|(name, spent)| to_json(name, &spent)).collect()
 }
 
-/// Returns the sum of costs in each currency.
+/// Returns the total cost in each currency.
 pub(crate) fn costs<'c>(all: impl IntoIterator<Item = &'c Cost>) -> BTreeMap<String, f64> {
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for cost in all {

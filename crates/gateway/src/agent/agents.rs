@@ -1,7 +1,7 @@
-//! Custom agents: which there are, making, changing and taking them away. Shapes are DeerFlow's.
+//! Custom agents: list, create, change and delete. Requests and responses have DeerFlow's shapes.
 //!
-//! The whole API is off unless `agents_api.enabled`. Administrators make and change shared agents. Other users find those,
-//! and make and change agents of their own.
+//! The whole API is off unless `agents_api.enabled` is set. Administrators create and change shared agents. Other users
+//! can use those, and create and change agents of their own.
 
 use crate::{ApiError, Caller, Created, GatewayState, Json, Query};
 use axum::{
@@ -10,29 +10,27 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use pudu_client::{
-    agents::{AgentChange, AgentError, AgentProfile, Agents, CustomAgent, normal, read_options},
-    base::{Sampling, Thinking},
-};
+use pudu_agent::agents::{AgentChange, AgentError, AgentProfile, Agents, CustomAgent, normal, read_options};
+use pudu_base::{Sampling, Thinking};
 use pudu_kit::blocking;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-/// Lets through where the operator switched this on.
+/// Admits a request if the operator has enabled this API.
 pub(crate) async fn enabled(
     gateway: GatewayState,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     if !gateway.config().agents_api {
-        let why = "the agents API is off; `agents_api: {enabled: true}` in config.yaml switches it on";
+        let why = "the agents API is disabled; enable it with `agents_api: {enabled: true}` in config.yaml";
         return Err(ApiError::forbidden(why));
     }
     Ok(next.run(request).await)
 }
 
-/// The agents that a user finds.
+/// The agents available to a user.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ListedAgents {
     agents: Vec<ShownAgent>,
@@ -46,11 +44,11 @@ pub(crate) struct ListedAgents {
 pub(crate) struct ShownAgent {
     name: String,
     description: String,
-    /// Its model; the default one if null.
+    /// Its model; null for the default.
     model: Option<String>,
-    /// The groups of its tools; all if null.
+    /// The groups of its tools; null for all.
     tool_groups: Option<Vec<String>>,
-    /// Its skills; all if null.
+    /// Its skills; null for all.
     skills: Option<Vec<String>>,
     /// Its character, in Markdown.
     soul: String,
@@ -59,16 +57,16 @@ pub(crate) struct ShownAgent {
     reasoning_effort: Value,
 }
 
-/// An agent that cannot be used, and why.
+/// An agent that cannot be used, and the reason.
 #[derive(Serialize, JsonSchema)]
 struct UnusableAgent {
     name: String,
     detail: String,
 }
 
-/// Lists the agents that the caller finds, by name.
+/// Lists the agents available to the caller, by name.
 pub(crate) async fn list(gateway: GatewayState, caller: Caller) -> Json<ListedAgents> {
-    let roster = gateway.client().roster(Some(&caller.user)).await;
+    let roster = gateway.agent().roster(Some(&caller.user)).await;
     let broken = roster.broken.iter();
     Json(ListedAgents {
         agents: roster.agents.iter().map(ShownAgent::from).collect(),
@@ -78,13 +76,13 @@ pub(crate) async fn list(gateway: GatewayState, caller: Caller) -> Json<ListedAg
     })
 }
 
-/// A name to look at.
+/// A name to check.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct AgentNameQuery {
     name: String,
 }
 
-/// Whether an agent of a name can be made.
+/// Whether an agent with this name can be created.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct NameAvailability {
     available: bool,
@@ -92,7 +90,7 @@ pub(crate) struct NameAvailability {
     name: String,
 }
 
-/// Answers whether an agent of a name can be made.
+/// Returns whether an agent with this name can be created.
 pub(crate) async fn check(
     gateway: GatewayState,
     caller: Caller,
@@ -114,7 +112,7 @@ pub(crate) async fn show(
     Ok(Json(ShownAgent::from(&found)))
 }
 
-/// An agent to make.
+/// An agent to create.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewAgent {
@@ -134,7 +132,7 @@ pub(crate) struct NewAgent {
     reasoning_effort: Value,
 }
 
-/// Makes an agent: a shared one for an administrator, or else one of the caller's own.
+/// Creates an agent: a shared one for an administrator, otherwise one of the caller's own.
 pub(crate) async fn create(
     gateway: GatewayState,
     caller: Caller,
@@ -172,14 +170,14 @@ pub(crate) struct Edit {
     reasoning_effort: Option<Option<Value>>,
 }
 
-/// Keys of how an agent's model thinks and answers.
+/// Keys for the sampling and thinking of an agent's model.
 const OPTIONS: [&str; 3] = ["model_settings", "thinking_enabled", "reasoning_effort"];
 
 impl Edit {
     /// Returns the thinking and sampling options. Options that the edit does not set keep their values.
     fn options(&self, now: &AgentProfile) -> Result<(Option<Thinking>, Sampling), String> {
         let said = [&self.model_settings, &self.thinking_enabled, &self.reasoning_effort];
-        // Only an effort can mean that it thinks.
+        // Otherwise the stored effort would switch thinking on again.
         let is_off = matches!(&self.thinking_enabled, Some(Some(Value::Bool(false))));
         let each = OPTIONS.iter().zip(said).zip(settings(now)).map(|((key, said), now)| {
             let now = if *key == "reasoning_effort" && is_off { Value::Null } else { now };
@@ -194,7 +192,7 @@ fn there<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Opt
     Option::deserialize(value).map(Some)
 }
 
-/// Changes an agent, from its next run on.
+/// Changes an agent. The change takes effect with its next run.
 pub(crate) async fn update(
     gateway: GatewayState,
     caller: Caller,
@@ -222,7 +220,7 @@ pub(crate) async fn update(
     Ok(Json(ShownAgent::from(&updated.await?)))
 }
 
-/// Takes an agent away.
+/// Deletes an agent.
 pub(crate) async fn remove(
     gateway: GatewayState,
     caller: Caller,
@@ -234,42 +232,42 @@ pub(crate) async fn remove(
 
 /// Refuses an unknown model.
 fn check_model(gateway: &GatewayState, wanted: Option<&str>) -> Result<(), ApiError> {
-    let models = gateway.client().models();
+    let models = gateway.agent().models();
     match wanted.filter(|wanted| !models.iter().any(|model| model.name == **wanted)) {
-        Some(unknown) => Err(ApiError::invalid(format!("there is no model `{unknown}`"))),
+        Some(unknown) => Err(ApiError::invalid(format!("unknown model `{unknown}`"))),
         None => Ok(()),
     }
 }
 
-/// Refuses unknown tool groups and skills: an agent with them has less than its creator expects.
+/// Refuses unknown tool groups and skills: an agent with these would have less than its creator expects.
 async fn check_parts(
     gateway: &GatewayState,
     caller: &Caller,
     groups: Option<&[String]>,
     skills: Option<&[String]>,
 ) -> Result<(), ApiError> {
-    let client = gateway.client();
-    if let Some(why) = client.unknown_groups(groups.unwrap_or_default()).into_iter().next() {
+    let agent = gateway.agent();
+    if let Some(why) = agent.unknown_groups(groups.unwrap_or_default()).into_iter().next() {
         return Err(ApiError::invalid(why));
     }
-    let catalog = client.catalog_of(&caller.user).await;
+    let catalog = agent.catalog_of(&caller.user).await;
     match skills.unwrap_or_default().iter().find(|name| catalog.get(name).is_none()) {
-        Some(unknown) => Err(ApiError::invalid(format!("there is no skill `{unknown}`"))),
+        Some(unknown) => Err(ApiError::invalid(format!("unknown skill `{unknown}`"))),
         None => Ok(()),
     }
 }
 
-/// Works on agents where it may block.
+/// Runs blocking work on agents.
 async fn work<T: Send + 'static>(
     gateway: &GatewayState,
     caller: &Caller,
     work: impl FnOnce(Agents) -> Result<T, AgentError> + Send + 'static,
 ) -> Result<T, AgentError> {
-    let agents = gateway.client().agents_of(Some(&caller.user), caller.is_admin());
+    let agents = gateway.agent().agents_of(Some(&caller.user), caller.is_admin());
     blocking(move || work(agents), AgentError::broken).await
 }
 
-/// Writes how an agent's model thinks and answers, by [`OPTIONS`].
+/// Returns the values of [`OPTIONS`] for an agent.
 fn settings(profile: &AgentProfile) -> [Value; 3] {
     let Sampling { temperature, max_tokens } = profile.sampling;
     let settings = match (temperature, max_tokens) {

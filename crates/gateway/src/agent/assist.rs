@@ -1,4 +1,5 @@
-//! Follow-up questions and rewritten texts, by a model call that is booked on the caller. Shapes are DeerFlow's.
+//! Follow-up questions and rewritten texts, by a model call charged to the caller. Requests and responses have
+//! DeerFlow's shapes.
 
 use crate::{
     ApiError, Caller, GatewayState, Json,
@@ -7,14 +8,15 @@ use crate::{
         thread,
     },
 };
-use pudu_client::{AssistError, AssistFor, base::ThreadId};
+use pudu_agent::{AssistError, AssistFor};
+use pudu_base::ThreadId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Maximum number of messages read, the newest.
+/// Maximum number of messages read; the newest are used.
 const MAX_MESSAGES: usize = 20;
-/// Number of questions that are asked for at most.
+/// Maximum number of questions requested.
 const MAX_QUESTIONS: u32 = 5;
 
 /// Whether questions are suggested, and how many.
@@ -24,13 +26,13 @@ pub(crate) struct SuggestionRules {
     max_suggestions: u32,
 }
 
-/// Answers whether questions are suggested, and how many.
+/// Returns whether questions are suggested, and their number.
 pub(crate) async fn config(gateway: GatewayState) -> Json<SuggestionRules> {
     let rules = &gateway.config().assistance;
     Json(SuggestionRules { enabled: rules.suggests, max_suggestions: rules.max_suggestions })
 }
 
-/// End of a conversation, for which questions are wanted.
+/// The end of a conversation for which questions are requested.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct SuggestionRequest {
     messages: Vec<SuggestionMessage>,
@@ -48,7 +50,7 @@ fn three() -> u32 {
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct SuggestionMessage {
     role: String,
-    /// Text, or blocks with texts in them.
+    /// Text, or blocks that contain text.
     #[serde(default)]
     content: Value,
 }
@@ -73,13 +75,13 @@ impl SuggestionMessage {
     }
 }
 
-/// Questions that may follow.
+/// Suggested questions.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Suggestions {
     suggestions: Vec<String>,
 }
 
-/// Suggests questions; none if that fails, whatever the cause.
+/// Suggests questions; returns none if that fails for any reason.
 pub(crate) async fn suggest(
     gateway: GatewayState,
     caller: Caller,
@@ -89,7 +91,7 @@ pub(crate) async fn suggest(
     let SuggestionRequest { messages, n, model_name: model } = request;
     let thread = spending_thread(&gateway, &caller, Some(&thread.0)).await?;
     if !(1..=MAX_QUESTIONS).contains(&n) {
-        return Err(ApiError::invalid("n is 1 to 5"));
+        return Err(ApiError::invalid("n must be a whole number from 1 to 5"));
     }
     let rules = gateway.config().assistance.clone();
     let skipped = messages.len().saturating_sub(MAX_MESSAGES);
@@ -97,11 +99,11 @@ pub(crate) async fn suggest(
         messages.iter().skip(skipped).filter_map(SuggestionMessage::role_and_text).collect();
     let mut suggestions = Vec::new();
     if rules.suggests && !conversation.is_empty() {
-        let whose = AssistFor { user: caller.user, thread, model };
+        let requester = AssistFor { user: caller.user, thread, model };
         let count = n.min(rules.max_suggestions) as usize;
-        match gateway.client().follow_ups(&whose, &conversation, count).await {
+        match gateway.agent().follow_ups(&requester, &conversation, count).await {
             Ok(questions) => suggestions = questions,
-            // That was said at the start.
+            // The missing model was logged at startup.
             Err(AssistError::NoModel) => {}
             Err(error) => tracing::warn!(%error, "failed to suggest questions"),
         }
@@ -119,7 +121,7 @@ pub(crate) struct PolishRequest {
     thread_id: Option<String>,
 }
 
-/// A text that was rewritten.
+/// The rewritten text.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct PolishedText {
     rewritten_text: String,
@@ -132,9 +134,12 @@ pub(crate) async fn polish(
     caller: Caller,
     Json(PolishRequest { text, locale, thread_id }): Json<PolishRequest>,
 ) -> Result<Json<PolishedText>, ApiError> {
-    let rules = gateway.config().assistance.polish.clone().ok_or_else(|| {
-        ApiError::not_found("texts are not worded anew here: `input_polish.enabled` is false")
-    })?;
+    let rules = gateway
+        .config()
+        .assistance
+        .polish
+        .clone()
+        .ok_or_else(|| ApiError::not_found("rewording is disabled: `input_polish.enabled` is false"))?;
     let text = text.trim();
     if text.is_empty() {
         return Err(ApiError::bad_request("the text is empty"));
@@ -145,19 +150,19 @@ pub(crate) async fn polish(
     }
     let thread = thread_id.as_deref().and_then(thread::read);
     let thread = spending_thread(&gateway, &caller, thread.as_ref()).await?;
-    let whose = AssistFor { user: caller.user, thread, model: rules.model };
-    let rewritten_text = match gateway.client().reword(&whose, text, locale.as_deref()).await {
+    let requester = AssistFor { user: caller.user, thread, model: rules.model };
+    let rewritten_text = match gateway.agent().reword(&requester, text, locale.as_deref()).await {
         Ok(rewritten) => rewritten,
         Err(AssistError::NoModel) => text.to_owned(),
         Err(error) => {
-            tracing::warn!(%error, "failed to word text anew");
-            return Err(ApiError::unavailable("the model has no other wording just now; try again"));
+            tracing::warn!(%error, "failed to reword text");
+            return Err(ApiError::unavailable("the model returned no new wording; try again"));
         }
     };
     Ok(Json(PolishedText { changed: rewritten_text != text, rewritten_text }))
 }
 
-/// Returns the thread that a model call is booked on, if there is one. It belongs to the caller.
+/// Returns the caller's thread that a model call is charged to, if there is one.
 async fn spending_thread(
     gateway: &GatewayState,
     caller: &Caller,

@@ -1,4 +1,5 @@
-//! Assistants, as LangGraph's clients look for them: the lead agent, then the custom agents. Shapes are DeerFlow's.
+//! Assistants as LangGraph's clients expect them: the lead agent, then the custom agents. Requests and responses have
+//! DeerFlow's shapes.
 
 use crate::{
     ApiError, Caller, GatewayState, Json,
@@ -6,7 +7,7 @@ use crate::{
     threads::search::{PageHeader, next_page, selected},
 };
 use axum::{body::Bytes, extract::Path};
-use pudu_client::base::UserId;
+use pudu_base::UserId;
 use pudu_kit::clock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,13 +16,13 @@ use std::sync::LazyLock;
 
 /// Graph of all assistants, and name of the first one.
 const LEAD: &str = "lead_agent";
-/// Maximum number of assistants of an answer.
+/// Maximum number of assistants in a response.
 const MAX_LISTED: usize = 1_000;
 
 /// Creation time reported for assistants: none is stored.
 static SINCE: LazyLock<String> = LazyLock::new(|| clock::text(clock::now()));
 
-/// Search for assistants. Metadata is not looked at, as in DeerFlow.
+/// Search for assistants. Metadata is ignored, as in DeerFlow.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct AssistantSearch {
     #[serde(default)]
@@ -47,14 +48,12 @@ impl Default for AssistantSearch {
 }
 
 impl AssistantSearch {
-    /// Reads a body, which may be missing.
+    /// Parses a body, which may be missing.
     fn read(body: &[u8]) -> Result<Self, ApiError> {
         if body.is_empty() {
             return Ok(Self::default());
         }
-        json::read(body).map_err(|error| {
-            ApiError::invalid(format!("this is no search for assistants: {}", error.body_text()))
-        })
+        json::read(body)
     }
 
     fn finds(&self, assistant: &ListedAssistant) -> bool {
@@ -80,7 +79,7 @@ pub(crate) struct ListedAssistant {
     version: u32,
 }
 
-/// Notes on an assistant.
+/// Metadata of an assistant.
 #[derive(Serialize, JsonSchema)]
 struct AssistantNotes {
     /// `system`, or `user` if it is a custom agent.
@@ -123,7 +122,7 @@ pub(crate) async fn show(
     gateway.assistant(&caller, &id).await.map(Json)
 }
 
-/// The graph of an assistant, which is never drawn: always empty.
+/// The graph of an assistant. It is never drawn, so it is always empty.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AssistantGraph {
     graph_id: &'static str,
@@ -186,17 +185,63 @@ pub(crate) async fn subgraph(
     subgraphs(gateway, caller, Path(name)).await
 }
 
+/// Which versions of an assistant are listed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VersionsBody {
+    #[serde(default = "page")]
+    limit: usize,
+    #[serde(default)]
+    offset: usize,
+    metadata: Option<Map<String, Value>>,
+}
+
+/// Lists the versions of an assistant: there is one.
+pub(crate) async fn versions(
+    gateway: GatewayState,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(wanted): Json<VersionsBody>,
+) -> Result<Json<Vec<ListedAssistant>>, ApiError> {
+    if wanted.metadata.is_some_and(|metadata| !metadata.is_empty()) {
+        return Err(ApiError::invalid("metadata: versions cannot be searched by metadata"));
+    }
+    let found = gateway.assistant(&caller, &id).await?;
+    Ok(Json(std::iter::once(found).skip(wanted.offset).take(wanted.limit).collect()))
+}
+
+/// The version that an assistant is to have.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LatestBody {
+    version: u32,
+}
+
+/// Sets the version of an assistant. Only the one that it has exists.
+pub(crate) async fn set_latest(
+    gateway: GatewayState,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(LatestBody { version }): Json<LatestBody>,
+) -> Result<Json<ListedAssistant>, ApiError> {
+    let found = gateway.assistant(&caller, &id).await?;
+    match version == found.version {
+        true => Ok(Json(found)),
+        false => Err(ApiError::not_found(format!("{id} has only version {}", found.version))),
+    }
+}
+
 /// Refuses to change or delete an assistant.
 pub(crate) async fn fixed(_: Bytes) -> ApiError {
     unsupported::answer(unsupported::Part::OwnAssistants)
 }
 
 impl GatewayState {
-    /// Returns the assistants of a user. Custom agents are among them if the operator wants that.
+    /// Returns the assistants of a user. Custom agents are included if the operator enabled their API.
     async fn assistants(&self, user: &UserId) -> Vec<ListedAssistant> {
         let mut assistants = vec![ListedAssistant::new(LEAD, "system", "The lead agent")];
         if self.config().agents_api {
-            let roster = self.client().roster(Some(user)).await;
+            let roster = self.agent().roster(Some(user)).await;
             let custom = roster.agents.iter();
             assistants.extend(
                 custom.map(|custom| ListedAssistant::new(&custom.name, "user", &custom.profile.about)),

@@ -1,16 +1,18 @@
-//! MCP servers of the extensions file, for administrators: shown without secrets, changed, and reconnected. Shapes are
-//! DeerFlow's.
+//! MCP servers of the extensions file, for administrators: shows them without secrets, changes them, and reconnects
+//! them. Requests and responses have DeerFlow's shapes.
 
 use super::mcp_edit as edit;
 use crate::{ApiError, Caller, Confirmation, GatewayState, Json};
-use pudu_client::skills::{SkillError, Skills};
+use pudu_base::ToolServerReport;
 use pudu_config::extensions;
 use pudu_kit::blocking;
+use pudu_skills::{SkillError, Skills};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
-/// The file's key with the servers.
+/// Key of the servers in the file.
 const KEY: &str = "mcpServers";
 
 /// The MCP servers without secrets.
@@ -34,7 +36,7 @@ fn check_admin(caller: &Caller) -> Result<(), ApiError> {
     }
 }
 
-/// All servers as they are to be.
+/// The complete new set of servers.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewServers {
     mcp_servers: Map<String, Value>,
@@ -81,9 +83,52 @@ pub(crate) async fn switch(
 /// Reconnects all servers.
 pub(crate) async fn reset(gateway: GatewayState, caller: Caller) -> Result<Json<Confirmation>, ApiError> {
     check_admin(&caller)?;
-    gateway.0.shared.reconnect_extensions.notify_one();
-    let message = "MCP servers are connected anew; their tools are there from the next run after that";
+    gateway.0.shared.servers.reconnect();
+    let message = "MCP servers are reconnecting; their tools are available from the next run after that";
     Ok(Json(Confirmation::with_message(message)))
+}
+
+/// The state of the servers.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ServerReports {
+    servers: Vec<ToolServerReport>,
+}
+
+/// Reports the state of each server.
+pub(crate) async fn report(gateway: GatewayState, caller: Caller) -> Result<Json<ServerReports>, ApiError> {
+    check_admin(&caller)?;
+    let servers = Arc::clone(&gateway.0.shared.servers);
+    // Without connections, this reads the file.
+    let read = blocking(move || Ok(servers.report()), |error| error);
+    Ok(Json(ServerReports { servers: read.await.unwrap_or_default() }))
+}
+
+/// The server to test.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct TestedServer {
+    /// Its name; all servers if it is missing.
+    server_name: Option<String>,
+}
+
+/// Connects to one server or to all, and reports the outcome.
+pub(crate) async fn test(
+    gateway: GatewayState,
+    caller: Caller,
+    Json(TestedServer { server_name: name }): Json<TestedServer>,
+) -> Result<Json<ServerReports>, ApiError> {
+    check_admin(&caller)?;
+    let servers = Arc::clone(&gateway.0.shared.servers);
+    let tested = servers.test(name.as_deref()).await;
+    let servers = tested.map_err(|why| {
+        tracing::error!("failed to load extensions: {why}");
+        ApiError::conflict("the extensions file cannot be used; see the log for the reason")
+    })?;
+    match name {
+        Some(name) if servers.is_empty() => {
+            Err(ApiError::not_found(format!("MCP server '{name}' not found")))
+        }
+        _ => Ok(Json(ServerReports { servers })),
+    }
 }
 
 impl GatewayState {
@@ -93,7 +138,7 @@ impl GatewayState {
         Ok(Json(ShownServers { mcp_servers: masked.collect() }))
     }
 
-    /// Changes the servers in the file, reconnects them, and shows them.
+    /// Changes the servers in the file, and shows them. The daemon reconnects those that changed.
     async fn edit_mcp(
         &self,
         change: impl FnOnce(Map<String, Value>) -> Result<Map<String, Value>, ApiError> + Send + 'static,
@@ -103,7 +148,7 @@ impl GatewayState {
             let path = &skills.places().state;
             if let Err(report) = extensions::may_be_changed(path, &start) {
                 tracing::error!("refused change of extensions: {report}");
-                let detail = "the extensions file is not one that pudu may change; the log says why";
+                let detail = "pudu cannot change the extensions file; see the log for the reason";
                 return Ok(Err(ApiError::conflict(detail)));
             }
             skills.edit_state(KEY, |stored| {
@@ -113,26 +158,26 @@ impl GatewayState {
             })
         });
         written.await??;
+        // The daemon follows edits of the file.
         tracing::info!("changed MCP servers over HTTP");
-        self.0.shared.reconnect_extensions.notify_one();
         self.mcp_servers().await
     }
 
-    /// Works on the file where it may block.
+    /// Runs blocking work on the file.
     async fn with_skills<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Skills) -> Result<T, SkillError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let skills = self.client().skills();
+        let skills = self.agent().skills();
         let broken = |error| SkillError::Io { path: "extensions".into(), why: std::io::Error::other(error) };
         blocking(move || work(&skills), broken).await.map_err(|error| {
             tracing::error!(%error, "failed to use extensions file");
-            ApiError::internal("the extensions file cannot be used; the log says why")
+            ApiError::internal("the extensions file cannot be used; see the log for the reason")
         })
     }
 }
 
-/// Takes the servers that are objects; others the daemon does not start with.
+/// Returns the servers that are objects. The daemon does not start with any others.
 fn objects(section: Option<Value>) -> Map<String, Value> {
     match section {
         Some(Value::Object(servers)) => {

@@ -1,12 +1,13 @@
-//! Edits of MCP servers by a caller who sees no secrets: masked values stay unchanged, and no program is started that
-//! the operator did not allow.
+//! Edits of MCP servers by a caller that cannot see secrets: masked values stay unchanged, and no program is started
+//! unless the operator allowed it.
 //!
-//! A web page or a stolen session must not become a shell: a server that is a program of this machine comes from the
-//! operator's file, or its program is one that the operator named (`gateway.mcp_commands`). A secret that the caller
-//! does not see goes nowhere else than before, and no variable of the daemon is written into a server.
+//! A web page or a stolen session must not become a shell: a server that runs a program on this machine must come from
+//! the operator's file, or its program must be listed in `gateway.mcp_commands`. A secret that the caller cannot see is
+//! never sent to a different destination than before, and no environment variable of the daemon is written into a
+//! server.
 
 use crate::ApiError;
-use pudu_client::net::scrub;
+use pudu_net::scrub;
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -16,7 +17,7 @@ const MASK: &str = "***";
 const MAX_SERVERS: usize = 100;
 /// Maximum length of a server's name, in bytes.
 const MAX_NAME_BYTES: usize = 64;
-/// Keys that every server is shown with, and their defaults.
+/// Keys that are shown for every server, and their defaults.
 const DEFAULTS: [(&str, Default); 15] = [
     ("enabled", Default::True),
     ("type", Default::Kind),
@@ -34,7 +35,7 @@ const DEFAULTS: [(&str, Default); 15] = [
     ("session_init_timeout", Default::Null),
     ("task_toolsets", Default::List),
 ];
-/// Keys that start nothing and lead nowhere: they may be changed for any server.
+/// Keys that neither start a program nor change a destination: they may be changed for any server.
 const HARMLESS: [&str; 8] = [
     "enabled",
     "description",
@@ -45,18 +46,18 @@ const HARMLESS: [&str; 8] = [
     "session_init_timeout",
     "task_toolsets",
 ];
-/// Keys of an `oauth` that are never shown.
+/// Keys of an `oauth` object that are never shown.
 const OAUTH_SECRETS: [&str; 2] = ["client_secret", "refresh_token"];
-/// Keys of an `oauth` that are no secrets, whatever their names say.
+/// Keys of an `oauth` object that are not secrets, despite their names.
 const OAUTH_PLAIN: [&str; 5] =
     ["token_field", "token_type_field", "expires_in_field", "default_token_type", "token_url"];
-/// Types of a server that is no program of this machine.
+/// Types of servers that do not run a program on this machine.
 const REMOTE: [&str; 4] = ["http", "streamable_http", "streamable-http", "sse"];
-/// Programs that fetch others, and whose `-p` names a package.
+/// Programs that download other programs. For these, `-p` names a package.
 const LAUNCHERS: [&str; 2] = ["npx", "uvx"];
-/// Options by which a program runs words as code.
+/// Options that make a program execute their value as code.
 const CODE_OPTIONS: [&str; 6] = ["--call", "--eval", "--print", "--shell", "--node-arg", "--node-options"];
-/// Variables by which a program loads code.
+/// Environment variables that make a program load code.
 const CODE_VARIABLES: [&str; 11] = [
     "BASH_ENV",
     "DYLD_INSERT_LIBRARIES",
@@ -83,7 +84,7 @@ enum Default {
     Routing,
 }
 
-/// Writes a server for display: every key, no secret.
+/// Renders a server for display: with every key and without secrets.
 pub(crate) fn display_json(server: &Value) -> Value {
     let mut shown = masked(server);
     let kind = kind(server).to_owned();
@@ -108,7 +109,7 @@ pub(crate) fn display_json(server: &Value) -> Value {
     shown
 }
 
-/// Returns the type of a server as it counts.
+/// Returns the effective type of a server.
 fn kind(server: &Value) -> &str {
     let text = |key: &str| server.get(key).and_then(Value::as_str);
     let implied = if text("command").is_none() && text("url").is_some() { "http" } else { "stdio" };
@@ -164,7 +165,7 @@ fn extra(key: &str, value: &Value) -> Value {
     }
 }
 
-/// Returns whether a key's name is that of a secret: one of its words says so.
+/// Returns whether a key names a secret, judging by its words.
 fn names_secret(key: &str) -> bool {
     const WORDS: [&str; 9] = [
         "apikey",
@@ -192,12 +193,12 @@ fn names_secret(key: &str) -> bool {
     words.iter().any(|word| WORDS.contains(word)) || words.windows(2).any(pair)
 }
 
-/// Returns whether a text has a secret in it, by its shape or because pudu knows it.
+/// Returns whether a text contains a secret, which is recognised by its shape or known to pudu.
 fn hides(text: &str) -> bool {
     scrub::hide(text) != text
 }
 
-/// Masks arguments that are secrets, or the values of options that name one.
+/// Masks arguments that are secrets, or values of options that name a secret.
 fn arguments(value: &Value) -> Value {
     let Value::Array(items) = value else { return json!([]) };
     let mut named = false;
@@ -215,7 +216,7 @@ fn arguments(value: &Value) -> Value {
     Value::Array(items.iter().map(each).collect())
 }
 
-/// Masks the password and the secrets in the query of an address.
+/// Masks the password of a URL and the secrets in its query.
 fn address(text: &str) -> String {
     let Ok(mut url) = Url::parse(text) else {
         return if hides(text) { MASK.to_owned() } else { text.to_owned() };
@@ -239,22 +240,24 @@ fn address(text: &str) -> String {
     if hides(&shown) { MASK.to_owned() } else { shown }
 }
 
-/// Returns the servers as they are to be: `wanted` in place of those that are stored.
+/// Returns the new set of servers: `wanted` instead of the stored ones.
 pub(crate) fn replaced(
     wanted: &Map<String, Value>,
     stored: &Map<String, Value>,
     commands: &[String],
 ) -> Result<Map<String, Value>, ApiError> {
     if wanted.len() > MAX_SERVERS {
-        return Err(ApiError::bad_request(format!("there may be {MAX_SERVERS} servers at most")));
+        return Err(ApiError::bad_request(format!("the limit is {MAX_SERVERS} servers")));
     }
     let one = |(name, server): (&String, &Value)| {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.chars().all(plain) {
-            return Err(ApiError::bad_request("a server's name is 1 to 64 of A-Z a-z 0-9 _ -"));
+            return Err(ApiError::bad_request(
+                "a server name must have 1 to 64 characters of A-Z a-z 0-9 _ -",
+            ));
         }
         let Value::Object(server) = server else {
-            return Err(ApiError::bad_request(format!("MCP server '{name}' is no JSON object")));
+            return Err(ApiError::bad_request(format!("MCP server '{name}' must be a JSON object")));
         };
         let old = stored.get(name);
         let merged = merged(name, server, old)?;
@@ -271,7 +274,7 @@ fn merged(name: &str, wanted: &Map<String, Value>, old: Option<&Value>) -> Resul
     let mut merged = Map::new();
     for (key, value) in wanted {
         let stored = old.get(key);
-        // A default that the file does not write stays unwritten; the client's copy is no change.
+        // A default that is missing in the file stays missing; the client's copy is not a change.
         if stored.is_none() && display.get(key) == Some(value) {
             continue;
         }
@@ -295,7 +298,7 @@ fn merged(name: &str, wanted: &Map<String, Value>, old: Option<&Value>) -> Resul
     Ok(Value::Object(merged))
 }
 
-/// Returns a value with the stored ones in place of its masked parts.
+/// Returns a value whose masked parts are replaced by the stored ones.
 fn restored(name: &str, key: &str, value: &Value, stored: &Value, mask: &Value) -> Result<Value, ApiError> {
     if value == mask {
         return Ok(stored.clone());
@@ -320,14 +323,14 @@ fn restored(name: &str, key: &str, value: &Value, stored: &Value, mask: &Value) 
     }
 }
 
-/// Takes a new value: it is no mask, and names no variable of the daemon.
+/// Accepts a new value: it must not contain a mask or name an environment variable of the daemon.
 fn fresh(name: &str, key: &str, value: &Value) -> Result<Value, ApiError> {
     match value {
         Value::String(text) if text.contains(MASK) => Err(ApiError::bad_request(format!(
-            "MCP server '{name}': '{key}' cannot be set to the masked value '***'; give the value itself"
+            "MCP server '{name}': '{key}' cannot be set to the masked value '***'; send the actual value"
         ))),
         Value::String(text) if text.trim_start().starts_with('$') => Err(ApiError::bad_request(format!(
-            "MCP server '{name}': '{key}' names a variable of the daemon; only the operator's file may"
+            "MCP server '{name}': '{key}' refers to an environment variable of the daemon, which only the extensions file may do"
         ))),
         Value::Array(items) => items.iter().map(|item| fresh(name, key, item)).collect(),
         Value::Object(map) => {
@@ -338,7 +341,7 @@ fn fresh(name: &str, key: &str, value: &Value) -> Result<Value, ApiError> {
     }
 }
 
-/// Returns an `oauth`: a secret that is null stays, and one that is empty goes.
+/// Returns an `oauth` object in which a null secret keeps its stored value and an empty one is removed.
 fn kept_oauth(name: &str, value: &Value, stored: Option<&Value>) -> Result<Value, ApiError> {
     let Value::Object(wanted) = value else { return Ok(value.clone()) };
     let mut kept = Map::new();
@@ -358,7 +361,7 @@ fn kept_oauth(name: &str, value: &Value, stored: Option<&Value>) -> Result<Value
     Ok(Value::Object(kept))
 }
 
-/// Refuses a server that starts a program that the operator did not allow, or that takes a secret elsewhere.
+/// Refuses a server that starts a program that the operator did not allow, or that sends a secret to a new destination.
 fn check(name: &str, new: &Value, old: Option<&Value>, commands: &[String]) -> Result<(), ApiError> {
     let is_same = |key: &str, old: &Value| new.get(key) == old.get(key);
     let weighty = |server: &Value| -> Map<String, Value> {
@@ -370,17 +373,21 @@ fn check(name: &str, new: &Value, old: Option<&Value>, commands: &[String]) -> R
         if weighty(new) == weighty(old) && kind(new) == kind(old) {
             return Ok(());
         }
-        let moved = kind(new) != kind(old) || !["command", "args", "url"].iter().all(|key| is_same(key, old));
+        let token_url =
+            |server: &Value| server.get("oauth").and_then(|oauth| oauth.get("token_url")).cloned();
+        let moved = kind(new) != kind(old)
+            || !["command", "args", "url"].iter().all(|key| is_same(key, old))
+            || token_url(new) != token_url(old);
         if moved && keeps_secret(new, old) {
             return Err(ApiError::bad_request(format!(
-                "MCP server '{name}' leads elsewhere than before: give its masked values anew"
+                "MCP server '{name}' has a new address or command: send its masked values again"
             )));
         }
     }
     if REMOTE.contains(&kind(new)) { Ok(()) } else { check_program(name, new, commands) }
 }
 
-/// Returns whether a value that is masked for the caller is the same in both.
+/// Returns whether `new` keeps a masked secret of `old`.
 fn keeps_secret(new: &Value, old: &Value) -> bool {
     let masks = masked(old);
     fn kept(new: &Value, old: &Value, mask: &Value) -> bool {
@@ -397,13 +404,13 @@ fn keeps_secret(new: &Value, old: &Value) -> bool {
     kept(new, old, &masks)
 }
 
-/// Refuses a program that the operator did not allow, and ways to have it run words as code.
+/// Refuses a program that the operator did not allow, and options that make it execute code.
 fn check_program(name: &str, server: &Value, commands: &[String]) -> Result<(), ApiError> {
     let refuse = |why: &str| Err(ApiError::bad_request(format!("MCP server '{name}' {why}")));
     let command = server.get("command").and_then(Value::as_str).unwrap_or_default();
     if !commands.iter().any(|allowed| allowed == command) {
         return refuse(
-            "is a program of this machine: whoever runs pudu writes it into the extensions file, or its command into \
+            "starts a program on this machine: add it to the extensions file, or its command to \
              `gateway.mcp_commands`",
         );
     }
@@ -412,19 +419,19 @@ fn check_program(name: &str, server: &Value, commands: &[String]) -> Result<(), 
     for arg in args {
         let option = arg.split_once('=').map_or(arg, |(option, _)| option);
         if CODE_OPTIONS.contains(&option) || is_code_letter(arg, is_launcher) {
-            return refuse("has an option that runs words as code");
+            return refuse("has an option that runs text as code");
         }
     }
     let variables = server.get("env").and_then(Value::as_object).into_iter().flat_map(Map::keys);
     for variable in variables {
         if CODE_VARIABLES.contains(&variable.to_ascii_uppercase().as_str()) {
-            return refuse(&format!("sets {variable}, by which a program loads code"));
+            return refuse(&format!("sets {variable}, which makes a program load code"));
         }
     }
     Ok(())
 }
 
-/// Returns whether an argument has `-c` or `-e` in it, or `-p` of a program that is no launcher, alone or among others.
+/// Returns whether an argument contains `-c` or `-e`, or `-p` for a program that is not a launcher, alone or combined.
 fn is_code_letter(arg: &str, is_launcher: bool) -> bool {
     let Some(letters) = arg.strip_prefix('-').filter(|letters| !letters.starts_with('-')) else {
         return false;
@@ -439,7 +446,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_name_of_a_secret_is_told_by_its_words() {
+    fn keys_of_secrets_are_recognised_by_their_words() {
         for name in ["token", "API_KEY", "apiKey", "clientSecret", "x-access-key", "bearer", "my.password"] {
             assert!(names_secret(name), "{name}");
         }
@@ -515,7 +522,7 @@ mod tests {
     proptest! {
         /// A page that sends back the servers as shown changes nothing, whatever the file contains.
         #[test]
-        fn servers_come_back_as_they_were_shown(server in server()) {
+        fn sending_back_shown_servers_changes_nothing(server in server()) {
             let stored: Map<String, Value> = [("a".to_owned(), server.clone())].into_iter().collect();
             let seen = [("a".to_owned(), display_json(&server))].into_iter().collect();
             prop_assert_eq!(replaced(&seen, &stored, &[]), Ok(stored));

@@ -1,8 +1,8 @@
-//! Models that can be chosen, and parts of the API that are on. Shapes are DeerFlow's.
+//! Available models, and enabled parts of the API. Responses have DeerFlow's shapes.
 
 use crate::{ApiError, GatewayState, Json};
 use axum::extract::Path;
-use pudu_client::wire::model::{ListedModel, ModelList, Switched};
+use pudu_langgraph::model::{ListedModel, ModelList, Switched};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ pub(crate) async fn show(
     model.map(Json).ok_or_else(|| ApiError::not_found(format!("Model '{name}' not found")))
 }
 
-/// Parts of the API that can be on.
+/// Optional parts of the API.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ApiFeatures {
     agents_api: Switched,
@@ -28,7 +28,7 @@ pub(crate) struct ApiFeatures {
     mcp_tasks: Switched,
 }
 
-/// Answers which parts of the API are on.
+/// Returns which optional parts of the API are enabled.
 pub(crate) async fn features(gateway: GatewayState) -> Json<ApiFeatures> {
     Json(ApiFeatures {
         agents_api: Switched { enabled: gateway.config().agents_api },

@@ -1,20 +1,18 @@
-//! Skills: which there are, switching them, and installing one from a thread's files. Shapes are DeerFlow's.
+//! Skills: list, enable, disable, and install from a thread's files. Requests and responses have DeerFlow's shapes.
 //!
-//! Every client with access to the API sees them. Changes ask for the operator's token: a skill instructs the agent for
-//! all users.
+//! Every client with access to the API sees them. Changes require an administrator, because a skill instructs the agent
+//! for all users; but a user can enable and disable their own skills.
 
 use crate::{ApiError, Caller, Confirmation, GatewayState, Json, Query, openapi::Described, threads::thread};
 use axum::{
     extract::{FromRequestParts, Path},
     http::request::Parts,
 };
-use pudu_client::{
-    base::{SandboxError, UserId},
-    skills::{ChangeAuthor, SkillChange, SkillError, SkillVersion},
-    wire::skill::{InstalledSkill, ListedFinding, ListedSkill, SkillList},
-};
+use pudu_base::{SandboxError, UserId};
 use pudu_dispatch::sent;
 use pudu_kit::clock;
+use pudu_langgraph::skill::{InstalledSkill, ListedFinding, ListedSkill, SkillList};
+use pudu_skills::{ChangeAuthor, SkillChange, SkillError, SkillVersion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -32,31 +30,32 @@ pub(crate) async fn show(
     Ok(Json(gateway.client().get_skill(&name).await?))
 }
 
-/// New state of a skill's switch.
+/// New state of a skill.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct SkillToggle {
     enabled: bool,
 }
 
-/// Switches a skill on or off, from the next run on: one of the caller's own, or, for an administrator, a shared one.
+/// Enables or disables one of the caller's own skills or, for an administrator, a shared one, from the next run on.
 pub(crate) async fn switch(
     gateway: GatewayState,
     caller: Caller,
     Path(name): Path<String>,
     Json(SkillToggle { enabled }): Json<SkillToggle>,
 ) -> Result<Json<ListedSkill>, ApiError> {
-    let own = gateway.client().catalog_of(&caller.user).await;
+    let own = gateway.agent().catalog_of(&caller.user).await;
     let is_own = caller.user != UserId::local() && own.get(&name).is_some_and(|entry| entry.own);
     if !is_own {
         SkillAdmin::check(&caller)?;
     }
-    let whose = if is_own { caller.user } else { UserId::local() };
-    let skill = gateway.client().update_skill(&whose, &name, enabled).await?;
+    let skill_owner = if is_own { caller.user } else { UserId::local() };
+    let skill = gateway.client().update_skill(&skill_owner, &name, enabled).await?;
     tracing::info!(skill = skill.name, enabled, "switched skill");
     Ok(Json(skill))
 }
 
-/// An administrator. Only they may change skills.
+/// Extractor that admits only administrators. Other users may not change skills, except to enable and disable their
+/// own.
 pub(crate) struct SkillAdmin;
 
 impl Described for SkillAdmin {}
@@ -78,7 +77,7 @@ impl SkillAdmin {
     }
 }
 
-/// Confirmation that the skills are read again.
+/// Confirmation that the skills were reloaded.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SkillReload {
     success: bool,
@@ -86,10 +85,10 @@ pub(crate) struct SkillReload {
     message: String,
 }
 
-/// Reads all skills again. A run that finds a file changed reads them again first, so no cache has to be cleared.
+/// Reloads all skills. A run that finds a changed file reloads them first anyway, so no cache has to be cleared.
 pub(crate) async fn reload(gateway: GatewayState, _: SkillAdmin) -> Result<Json<SkillReload>, ApiError> {
-    let count = gateway.client().catalog().await.entries.len();
-    let message = format!("{count} skills; changed files are read anew before each run");
+    let count = gateway.agent().catalog().await.entries.len();
+    let message = format!("{count} skills; changed files are reloaded before each run");
     Ok(Json(SkillReload { success: true, scope: "process", message }))
 }
 
@@ -107,7 +106,7 @@ pub(crate) struct SkillWithText {
     content: String,
 }
 
-/// Overwrites a skill's `SKILL.md`. It is scanned, and has an entry in its history.
+/// Overwrites a skill's `SKILL.md`. The new text is scanned, and the change is recorded in the skill's history.
 pub(crate) async fn write_custom(
     gateway: GatewayState,
     _: SkillAdmin,
@@ -120,7 +119,7 @@ pub(crate) async fn write_custom(
     with_text(&gateway, &name, &user).await
 }
 
-/// Takes a skill away. Its history stays, and brings it back.
+/// Deletes a skill. Its history is kept, and can restore it.
 pub(crate) async fn remove_custom(
     gateway: GatewayState,
     _: SkillAdmin,
@@ -131,7 +130,7 @@ pub(crate) async fn remove_custom(
     Ok(Json(Confirmation::silent()))
 }
 
-/// Changes a skill as an operator, with a record in the audit.
+/// Changes a skill on behalf of an administrator, with an audit entry.
 async fn operated(
     gateway: &GatewayState,
     name: &str,
@@ -148,10 +147,10 @@ async fn operated(
         let author = ChangeAuthor { by: "operator".to_owned(), at: clock::now(), ..ChangeAuthor::default() };
         own.change(&wanted, &change, author)
     });
-    gateway.client().operate_skill(&detail, changed).await.unwrap_or_else(|error| Err(unaudited(error)))
+    gateway.agent().operate_skill(&detail, changed).await.unwrap_or_else(|error| Err(unaudited(error)))
 }
 
-/// Returns the error about a change that the audit could not note.
+/// Returns the error about a change that could not be recorded in the audit log.
 fn unaudited(error: impl std::error::Error + Send + Sync + 'static) -> SkillError {
     SkillError::Io { path: "audit".into(), why: std::io::Error::other(error) }
 }
@@ -170,13 +169,13 @@ pub(crate) async fn install(
 ) -> Result<Json<InstalledSkill>, ApiError> {
     let thread = thread::id(&thread_id)?;
     if !path.ends_with(".skill") {
-        return Err(ApiError::bad_request("the file's name has to end in .skill"));
+        return Err(ApiError::bad_request("the file name must end in .skill"));
     }
-    // DeerFlow's clients leave the slash at the beginning out.
+    // DeerFlow's clients omit the leading slash.
     let path = if path.starts_with('/') { path } else { format!("/{path}") };
-    // The scanned file is the one that is installed, even if a command changes the original meanwhile.
+    // Installs the copy that was scanned, even if a command has changed the original since.
     let shared = &gateway.0.shared;
-    let kept = match shared.client.files(&thread).await {
+    let kept = match shared.agent.files(&thread).await {
         Ok(files) => sent::keep(&shared.home, &files, &path).await,
         Err(error) => Err(error),
     };
@@ -184,12 +183,12 @@ pub(crate) async fn install(
         SandboxError::Missing { .. } => ApiError::not_found(error.to_string()),
         _ => ApiError::bad_request(error.to_string()),
     })?;
-    let skill = shared.client.install_skill(&file).await?;
+    let skill = gateway.client().install_skill(&file).await?;
     tracing::info!(skill = skill.skill_name, findings = skill.findings.len(), "installed skill");
     Ok(Json(skill))
 }
 
-/// The user whose own skills are meant.
+/// The user whose skills are listed.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct SkillOwner {
     #[serde(default)]
@@ -204,7 +203,7 @@ impl SkillOwner {
 
 /// Lists the skills that a user can change: the shared ones if no user is named.
 pub(crate) async fn custom(gateway: GatewayState, Query(owner): Query<SkillOwner>) -> Json<SkillList> {
-    let catalog = gateway.client().catalog_of(&owner.id()).await;
+    let catalog = gateway.agent().catalog_of(&owner.id()).await;
     let own = catalog.entries.iter().filter(|entry| entry.editable);
     Json(SkillList { skills: own.map(ListedSkill::from).collect() })
 }
@@ -224,7 +223,7 @@ async fn with_text(
     name: &str,
     user: &UserId,
 ) -> Result<Json<SkillWithText>, ApiError> {
-    let catalog = gateway.client().catalog_of(user).await;
+    let catalog = gateway.agent().catalog_of(user).await;
     let entry = catalog.get(name).filter(|entry| entry.editable);
     let entry = entry.ok_or_else(|| SkillError::Unknown(name.to_owned()))?;
     Ok(Json(SkillWithText { skill: ListedSkill::from(entry), content: entry.text.to_string() }))
@@ -295,7 +294,7 @@ fn changed(version: &SkillVersion, before: Option<String>, after: Option<String>
     }
 }
 
-/// The change before which a skill was as it is to be again: its version, or an index of the history, from its end if
+/// The change to undo, along with all later ones: its version, or its index in the history, counted from the end if
 /// negative.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 pub(crate) struct RollbackRequest {
@@ -306,7 +305,7 @@ pub(crate) struct RollbackRequest {
 }
 
 impl RollbackRequest {
-    /// Returns the number of the change, if the index is one of the history.
+    /// Returns the number of the change, if the index is within the history.
     fn number(self, versions: &[SkillVersion]) -> Option<u64> {
         let index = match usize::try_from(self.history_index) {
             Ok(index) => Some(index),
@@ -322,7 +321,7 @@ fn newest() -> i64 {
     -1
 }
 
-/// Brings a skill back as it was before a change.
+/// Restores a skill to its state before a change.
 pub(crate) async fn rollback(
     gateway: GatewayState,
     Path(name): Path<String>,
@@ -348,7 +347,7 @@ pub(crate) async fn rollback(
         RollbackRequest { history_index, .. } => format!("history index {history_index}"),
     };
     let detail = format!("rollback {name} of {} to {to}", user.as_str());
-    let rolled = gateway.client().operate_skill(&detail, rolled).await;
+    let rolled = gateway.agent().operate_skill(&detail, rolled).await;
     let version = rolled.unwrap_or_else(|error| Err(unaudited(error)))?;
     tracing::info!(skill = name, version = version.number, "rolled back skill");
     with_text(&gateway, &name, &user).await
@@ -365,13 +364,13 @@ impl From<SkillError> for ApiError {
             | SkillError::Folder { .. }
             | SkillError::NoArchive { .. } => Self::bad_request(error.to_string()),
             SkillError::Blocked { name, report } => {
-                let message = format!("the scan of `{name}` blocks it");
+                let message = format!("the security scan refused `{name}`");
                 let findings: Vec<_> = report.findings.iter().map(ListedFinding::from).collect();
                 Self::bad_request(json!({ "message": message, "skill_name": name, "findings": findings }))
             }
             SkillError::State { .. } | SkillError::Io { .. } => {
                 tracing::error!(%error, "failed to change skill");
-                Self::internal("that could not be kept; whoever runs this finds the reason in the log")
+                Self::internal("the change could not be stored; see the log for the reason")
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Accounts, as an administrator looks after them.
+//! Management of accounts by administrators.
 
 use super::caller::Caller;
-use crate::{ApiError, Created, GatewayState, Json};
+use crate::{AnsweringProcess, ApiError, Created, GatewayState, Json};
 use axum::extract::Path;
 use pudu_people::accounts;
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// An account that is to be made.
+/// An account to create.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct AccountOrder {
     email: String,
@@ -19,20 +19,20 @@ pub(super) struct AccountOrder {
     admin: bool,
 }
 
-/// A password that is to be set.
+/// A new password.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct SetPassword {
     #[schemars(with = "String")]
     password: SecretString,
 }
 
-/// Lists the accounts that sign in.
+/// Lists the sign-in accounts.
 pub(super) async fn list(gateway: GatewayState) -> Result<Json<Value>, ApiError> {
     let all = gateway.db().user_accounts().await?;
     Ok(Json(json!({ "accounts": all.iter().map(accounts::listed).collect::<Vec<_>>() })))
 }
 
-/// Makes an account.
+/// Creates an account.
 pub(super) async fn add(
     gateway: GatewayState,
     caller: Caller,
@@ -46,7 +46,7 @@ pub(super) async fn add(
     Ok(Created(accounts::listed(&account)))
 }
 
-/// Sets a password.
+/// Sets the password of an account.
 pub(super) async fn set_password(
     gateway: GatewayState,
     caller: Caller,
@@ -59,7 +59,7 @@ pub(super) async fn set_password(
     Ok(Json(accounts::listed(&account)))
 }
 
-/// Gives an account the data that was held without one.
+/// Transfers the data stored without an account to an account.
 pub(super) async fn adopt(
     gateway: GatewayState,
     caller: Caller,
@@ -68,11 +68,13 @@ pub(super) async fn adopt(
     let shared = &gateway.0.shared;
     let unpaired = shared.rules().unpaired;
     let account = accounts::adopt(&gateway.db(), caller.audit_name(), &who, unpaired).await?;
-    shared.adopt().await;
+    if matches!(gateway.0.process, AnsweringProcess::Daemon(_)) {
+        shared.adopt().await;
+    }
     Ok(Json(accounts::listed(&account)))
 }
 
-/// Removes an account.
+/// Deletes an account.
 pub(super) async fn remove(
     gateway: GatewayState,
     caller: Caller,

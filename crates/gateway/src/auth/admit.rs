@@ -34,7 +34,7 @@ pub(crate) async fn check(
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(proof);
     let answer = watch.over(next.run(request).await);
-    // Where no proof is required, an answered request proves its connection.
+    // If no proof is required, a successful request counts as the connection's proof.
     visitor.prove();
     Ok(answer)
 }
@@ -50,17 +50,17 @@ pub(crate) async fn operator(
     next: Next,
 ) -> Result<Response, ApiError> {
     if proof == CallerProof::Local {
-        // The page's cookie counts here, because this route asks for the token.
+        // The page's cookie counts here, because this route requires the token.
         gateway.0.guard.require_token(request.headers(), peer.ip(), &visitor).await?;
         request.extensions_mut().insert(auth::operator());
         request.extensions_mut().insert(CallerProof::Operator);
     } else if !caller.is_admin() {
-        return Err(ApiError::forbidden("this is for administrators"));
+        return Err(ApiError::forbidden("only administrators may do this"));
     }
     Ok(next.run(request).await)
 }
 
-/// Admits administrators, and users with an account: they change their own things. Comes behind [`check`].
+/// Admits administrators, and users with an account for changes to their own data. Runs after [`check`].
 pub(crate) async fn owner(
     gateway: GatewayState,
     peer: ConnectInfo<SocketAddr>,

@@ -1,11 +1,11 @@
-//! Errors of sign-in, in the forms that DeerFlow's frontend and an administrator read.
+//! Errors of sign-in, in the formats of DeerFlow's frontend and of administrators' requests.
 
 use crate::ApiError;
 use axum::http::StatusCode;
 use pudu_people::accounts::AccountError;
 use serde_json::json;
 
-/// An error about a field of the body, in the form of DeerFlow's framework. It does not repeat the field, which may be a password.
+/// Returns the error about a body field in DeerFlow's format. Omits the value, which may be a password.
 pub(super) fn invalid(field: &str, message: &str) -> ApiError {
     ApiError::invalid(
         json!([{ "type": "value_error", "loc": ["body", field], "msg": message, "input": null }]),

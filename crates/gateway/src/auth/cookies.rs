@@ -1,8 +1,8 @@
-//! Cookies of a session, by the names that DeerFlow's frontend knows.
+//! Cookies of a session, with the names that DeerFlow's frontend expects.
 //!
-//! `access_token` is the session, which scripts cannot read. `csrf_token` can be read, and has to come back in a header with
-//! whatever changes something: no page of another site can read it. `deerflow_session_persistent` remembers whether the person
-//! wants to stay signed in.
+//! `access_token` is the session, which scripts cannot read. `csrf_token` is readable, and must be sent back in a
+//! header with every request that changes something: pages of other sites cannot read it. `deerflow_session_persistent`
+//! remembers whether the person wants to stay signed in.
 
 use super::{origin, session::SESSION_SECS};
 use anyhow::{Result, anyhow};
@@ -13,11 +13,11 @@ use subtle::ConstantTimeEq;
 pub(crate) const SESSION: &str = "access_token";
 const CSRF: &str = "csrf_token";
 const PERSISTENT: &str = "deerflow_session_persistent";
-/// The cookie of pudu's own page, another proof of identity.
+/// The cookie of pudu's own page, a separate proof of identity.
 pub(crate) const OPERATOR: &str = "pudu_token";
 pub(crate) const CSRF_HEADER: &str = "x-csrf-token";
 
-/// Whether and how a session's cookies outlive the browser.
+/// Whether a session's cookies outlive the browser, and whether they are limited to HTTPS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CookiePolicy {
     secure: bool,
@@ -25,7 +25,7 @@ pub(super) struct CookiePolicy {
 }
 
 impl CookiePolicy {
-    /// Decides by the person's choice and by the connection of the browser.
+    /// Derives the policy from the person's choice and the browser's connection.
     pub(super) fn from_headers(headers: &HeaderMap, remember: Option<bool>, insecure: bool) -> Self {
         let secure = origin::is_https(headers);
         let remember = remember.unwrap_or_else(|| cookie(headers, PERSISTENT) != Some("0"));
@@ -39,15 +39,16 @@ impl CookiePolicy {
     }
 }
 
-/// Returns the attribute that keeps a cookie to HTTPS, where the browser came by it.
+/// Returns the attribute that limits a cookie to HTTPS; empty unless the browser used HTTPS.
 pub(crate) fn secure_attribute(secure: bool) -> &'static str {
     if secure { "; Secure" } else { "" }
 }
 
-/// Returns the headers that begin a session. The page's cookie goes: a browser is one person at a time.
+/// Returns the headers that begin a session. They clear the page's cookie: a browser has one identity at a time.
 pub(super) fn begin(policy: CookiePolicy, session: &str) -> Result<Vec<HeaderValue>> {
     let mut bytes = [0u8; 48];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow!("no randomness: {error}"))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| anyhow!("the system's random number generator failed: {error}"))?;
     let persistent = if policy.persistent { "1" } else { "0" };
     Ok(vec![
         policy.set(SESSION, session, "; HttpOnly; SameSite=lax")?,
@@ -66,7 +67,7 @@ pub(crate) fn end() -> [HeaderValue; 3] {
     ]
 }
 
-/// Puts cookies into an answer.
+/// Adds cookies to a response.
 pub(crate) fn put(cookies: impl IntoIterator<Item = HeaderValue>, headers: &mut HeaderMap) {
     for cookie in cookies {
         headers.append(header::SET_COOKIE, cookie);
@@ -80,7 +81,7 @@ pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> 
     pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
-/// Returns the fault of a session's request that changes something; `None` if there is none.
+/// Returns the CSRF error of a session's request that changes something; `None` if there is none.
 pub(super) fn csrf_fault(method: &Method, headers: &HeaderMap) -> Option<&'static str> {
     if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE) {
         return None;
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_outlives_the_browser_only_where_nobody_listens_in() {
+    fn sessions_outlive_the_browser_only_on_safe_connections() {
         let check = |pairs: &[(&'static str, &str)], remember, insecure, expected: (bool, bool)| {
             let policy = CookiePolicy::from_headers(&headers(pairs), remember, insecure);
             assert_eq!((policy.secure, policy.persistent), expected, "{pairs:?} {remember:?}");
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_shows_the_token_of_its_own_cookie() {
+    fn changes_require_the_csrf_token_of_their_cookie() {
         let missing = Some("CSRF token missing. Include X-CSRF-Token header.");
         let check = |method: Method, pairs: &[(&'static str, &str)], expected: Option<&str>| {
             assert_eq!(csrf_fault(&method, &headers(pairs)), expected, "{method} {pairs:?}");

@@ -1,4 +1,4 @@
-//! State of sign-in: its rules, the key of sessions, and the recent attempts.
+//! State of sign-in: its rules, the session key, and recent attempts.
 
 use super::{
     cookies,
@@ -9,14 +9,15 @@ use super::{
 use crate::ApiError;
 use anyhow::Result;
 use axum::http::HeaderMap;
-use pudu_client::{base::UserId, store::UserAccount};
+use pudu_base::UserId;
 use pudu_config::AuthConfig;
 use pudu_kit::clock;
 use pudu_people::passwords::Passwords;
+use pudu_store::UserAccount;
 use std::path::Path;
 use tokio::time::Instant;
 
-/// Everything that sign-in keeps.
+/// Shared state of sign-in.
 pub struct SignIn {
     pub(crate) config: AuthConfig,
     pub(super) key: SessionKey,
@@ -26,12 +27,12 @@ pub struct SignIn {
 }
 
 impl SignIn {
-    /// Reads the key of a home, or makes it.
+    /// Reads the session key from a home, or creates it.
     pub fn open(config: &AuthConfig, home: &Path) -> Result<Self> {
         let key = SessionKey::open(config.jwt_secret.as_ref(), home)?;
         if config.disabled {
             tracing::warn!(
-                "SIGN-IN IS OFF: DEER_FLOW_AUTH_DISABLED makes everybody who reaches the gateway an administrator"
+                "SIGN-IN IS OFF: DEER_FLOW_AUTH_DISABLED makes every caller of the gateway an administrator"
             );
         }
         let (passwords, limits) = (Passwords::default(), AttemptLimits::default());
@@ -39,12 +40,13 @@ impl SignIn {
         Ok(Self { config: config.clone(), key, passwords, limits, providers })
     }
 
-    /// Counts a code by which a chat is linked; returns whether a user may have it. Each takes the place of the one before.
+    /// Counts a request for a code that links a chat. Returns whether the user may have one. A new code replaces the
+    /// last.
     pub(crate) fn may_offer_link(&self, user: &UserId) -> bool {
         self.limits.begin(&[AttemptKey::named("link", user.as_str())], Instant::now()).is_ok()
     }
 
-    /// Counts an attempt, and refuses it if there were too many.
+    /// Counts an attempt. Refuses it if there were too many.
     pub(super) fn attempt(&self, keys: &[AttemptKey], what: &str) -> Result<(), ApiError> {
         self.limits.begin(keys, Instant::now()).map_err(|left| {
             let detail = format!("Too many {what} attempts. Try again later.");
@@ -53,7 +55,7 @@ impl SignIn {
     }
 }
 
-/// Begins a session with an answer.
+/// Adds the cookies of a new session to a response.
 pub(super) fn with_session<T>(
     sign_in: &SignIn,
     headers: &HeaderMap,

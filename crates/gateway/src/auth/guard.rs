@@ -1,12 +1,12 @@
 //! Access control of the HTTP API.
 //!
-//! On a loopback address every user of this machine may use it, but no web page of another site: the `Host` has to be
-//! this machine's own name (a rebound DNS name is not) with any port, since a proxy passes its own, and the `Origin`,
-//! if there is one, has to be the same. On any other address a token is required as well, in a header or in the page's
-//! cookie, never in a URL. The same holds on a loopback address that the agent's own commands reach: otherwise a
-//! command could answer for people. The list of people who may speak to the bots and the bots' connections are changed
-//! only with the token, on a loopback address as well: not every user of this machine runs the bots. As soon as an
-//! account exists, every caller signs in or shows a token; `auth/identify.rs` identifies them then.
+//! On a loopback address, every user of this machine may use the API, but no web page of another site may. The `Host`
+//! must be a local name of this machine, which a rebound DNS name is not, with any port, since a proxy passes its own.
+//! The `Origin`, if present, must match the `Host`. On any other address, a token is required as well, in a header or
+//! in the page's cookie, never in a URL. The same applies on a loopback address that the agent's own commands can
+//! reach: otherwise a command could act for people. Changing who may use the bots, or the bots' connections, requires
+//! the token even on a loopback address: not every user of this machine operates the bots. Once an account exists,
+//! every caller must sign in or send a token, which `auth/identify.rs` checks.
 
 use super::{cookies, origin};
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 };
 use axum::{
     extract::{ConnectInfo, Request},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -36,19 +36,18 @@ use std::{
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
-/// Answer to a request without a token.
-const HOW: &str = "send the token as `Authorization: Bearer …`; it is gateway.token, or in the home folder";
-/// Said of a token that is not the one.
-const WRONG: &str =
-    "this token is wrong; it is gateway.token, or in the file gateway-token in the home folder";
+/// Error for a request without a token.
+const MISSING: &str = "no token was sent: send `Authorization: Bearer TOKEN` with the value of `gateway.token` in config.yaml, or of the file `gateway-token` in the home folder";
+/// Error for a wrong token.
+const WRONG: &str = "the token is wrong: send the value of `gateway.token` in config.yaml, or of the file `gateway-token` in the home folder, or a token made by `pudu token add`";
 
-/// The delay of an address that has shown too many wrong tokens. The right one has it too, and is let in all the same.
+/// Delay for an address that has sent too many wrong tokens. The right token is delayed as well, but still admitted.
 const PENALTY: Duration = Duration::from_secs(1);
 
 pub(crate) struct RequestGuard {
     loopback: bool,
     token: GatewayToken,
-    /// Wrong tokens. A proxy in front represents all its clients, whatever addresses they claim.
+    /// Wrong tokens. Clients behind a proxy count as one if the proxy does not name them.
     wrong: Failures,
 }
 
@@ -56,42 +55,42 @@ pub(crate) struct RequestGuard {
 pub struct GatewayToken {
     /// The token.
     pub secret: SecretString,
-    /// Whether every request requires it, or only changes of the people who may speak.
+    /// Whether every request requires it, rather than only requests that manage the bots.
     pub everywhere: bool,
-    /// Whether the agent's commands can reach the gateway. Then every request requires it, too.
+    /// Whether the agent's commands can reach the gateway. If so, every request requires the token, too.
     pub exposed: Exposed,
 }
 
 impl GatewayToken {
-    /// Returns whether every request requires it by now.
+    /// Returns whether every request requires the token at the moment.
     pub fn guards_all(&self) -> bool {
         self.everywhere || self.exposed.is()
     }
 }
 
-/// Whether commands can reach listeners of this machine, such as the gateway. Once true it stays true: a command from
-/// before an edit of the configuration may still be at work after it.
+/// Whether commands can reach listeners of this machine, such as the gateway. Never returns to false: a command started
+/// before an edit of the configuration may still be running after it.
 #[derive(Clone, Default)]
 pub struct Exposed(Arc<AtomicBool>);
 
 impl Exposed {
-    /// Whether commands could reach the gateway at any time since the start.
+    /// Returns whether commands could reach the gateway at any time since startup.
     pub fn is(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Notes that commands can reach the gateway.
+    /// Records that commands can reach the gateway.
     pub fn set(&self) {
         self.0.store(true, Ordering::Release);
     }
 }
 
 impl RequestGuard {
-    pub(crate) fn new(bound: SocketAddr, token: GatewayToken) -> Self {
-        Self { loopback: bound.ip().is_loopback(), token, wrong: Failures::default() }
+    pub(crate) fn new(loopback: bool, token: GatewayToken) -> Self {
+        Self { loopback, token, wrong: Failures::default() }
     }
 
-    /// Waits if an address has tried too often, and returns whether it has.
+    /// Waits if an address has made too many attempts, and returns whether it has.
     async fn slow_down(&self, from: IpAddr) -> bool {
         let slow = self.wrong.are_too_many(Some(network(from.to_canonical())), Instant::now());
         if slow {
@@ -104,12 +103,13 @@ impl RequestGuard {
         self.wrong.add(Some(network(from.to_canonical())), Instant::now());
     }
 
-    /// Returns whether every request requires a proof, even while no account exists.
+    /// Returns whether every request requires a proof, even if no account exists.
     pub(crate) fn guards_all(&self) -> bool {
         self.token.guards_all()
     }
 
-    /// Returns whether a request comes from our own page, from one that the operator has named, or from no page at all.
+    /// Returns whether a request comes from our own page, from a site that the operator named, or not from a page at
+    /// all.
     fn same_site(&self, headers: &HeaderMap, named: &[String], by_proxy: bool) -> bool {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let Some(host) = text(header::HOST) else { return false };
@@ -118,18 +118,25 @@ impl RequestGuard {
         }
         let Some(origin) = headers.get(header::ORIGIN) else { return true };
         let Ok(origin) = origin.to_str() else { return false };
-        let told = by_proxy.then(|| origin::forwarded_host(headers)).flatten();
+        let forwarded_host = by_proxy.then(|| origin::forwarded_host(headers)).flatten();
         is_named(origin, named)
-            || origin
-                .split_once("://")
-                .is_some_and(|(_, authority)| authority == host || told.as_deref() == Some(authority))
+            || origin.split_once("://").is_some_and(|(_, authority)| {
+                authority == host || forwarded_host.as_deref() == Some(authority)
+            })
+    }
+
+    /// Returns the header with the operator's token.
+    pub(crate) fn bearer(&self) -> anyhow::Result<HeaderValue> {
+        let mut header = HeaderValue::try_from(format!("Bearer {}", self.token.secret.expose_secret()))?;
+        header.set_sensitive(true);
+        Ok(header)
     }
 
     pub(crate) fn shows_token(&self, headers: &HeaderMap) -> bool {
         given(headers).is_some_and(|given| same(given, &self.token.secret))
     }
 
-    /// Insists on the token.
+    /// Refuses a request without the token.
     pub(crate) async fn require_token(
         &self,
         headers: &HeaderMap,
@@ -142,7 +149,7 @@ impl RequestGuard {
         }
     }
 
-    /// Refuses a proof of another kind that is wrong. It takes time, as a wrong token does.
+    /// Counts another kind of wrong proof, with the delay of a wrong token, and returns the error.
     pub(crate) async fn refuse_wrong(&self, headers: &HeaderMap, from: IpAddr, wrong: ApiError) -> ApiError {
         let from = peer(from, headers).unwrap_or(from);
         let slow = self.slow_down(from).await;
@@ -150,7 +157,7 @@ impl RequestGuard {
         if slow { ShownProof::WrongAgain.refusal() } else { wrong }
     }
 
-    /// Checks the token that a request shows, and notes the result for its connection. Wrong tokens take time.
+    /// Checks the token of a request, and records a right one for its connection. Wrong tokens cause a delay.
     pub(crate) async fn examine(
         &self,
         headers: &HeaderMap,
@@ -158,7 +165,7 @@ impl RequestGuard {
         visitor: &Visitor,
         asked: bool,
     ) -> ShownProof {
-        // Where no token is required, a cookie may belong to another pudu on this machine: browsers ignore the port.
+        // If no token is required, a cookie may belong to another pudu on this machine: browsers ignore the port.
         let asked = asked || bearer(headers).is_some();
         if given(headers).is_none() || !asked {
             return ShownProof::Nothing;
@@ -174,13 +181,13 @@ impl RequestGuard {
     }
 }
 
-/// The token that a request shows.
+/// Result of checking a request's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShownProof {
     Token,
     Nothing,
     Wrong,
-    /// As many before.
+    /// Wrong, from an address that has sent too many wrong tokens.
     WrongAgain,
 }
 
@@ -188,16 +195,16 @@ impl ShownProof {
     pub(crate) fn refusal(self) -> ApiError {
         match self {
             Self::WrongAgain => {
-                let told = "too many wrong tokens came from this address: try again in a minute";
-                ApiError::too_many(told).retry_after(60)
+                let detail = "too many wrong tokens from this address: try again in a minute";
+                ApiError::too_many(detail).retry_after(60)
             }
             Self::Wrong => ApiError::unauthorized(WRONG),
-            Self::Token | Self::Nothing => ApiError::unauthorized(HOW),
+            Self::Token | Self::Nothing => ApiError::unauthorized(MISSING),
         }
     }
 }
 
-/// Returns the token that a request gives.
+/// Returns the token of a request.
 fn given(headers: &HeaderMap) -> Option<&str> {
     bearer(headers).or_else(|| cookie(headers))
 }
@@ -221,22 +228,22 @@ fn is_named(origin: &str, named: &[String]) -> bool {
     named.iter().any(|other| other == origin)
 }
 
-/// Returns whether another site's page made the request. Its pictures and forms carry no origin, but browsers
-/// say where they come from.
+/// Returns whether another site's page made the request. Its requests for images and forms have no origin, but browsers
+/// mark them as cross-site.
 fn embedded(headers: &HeaderMap) -> bool {
     headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site")
 }
 
 impl Inner {
-    /// Returns whether a page of another site makes a request.
+    /// Returns whether a page of another site made a request.
     pub(crate) fn is_another_site(&self, headers: &HeaderMap, from: IpAddr) -> bool {
         let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
         let named = origin.is_some_and(|origin| is_named(origin, &self.sign_in.config.cors_origins));
         !self.is_addressed(headers, from) || (embedded(headers) && !named)
     }
 
-    /// Returns whether a request is for this gateway, and by no page of another site as far as its origin says. A link from
-    /// elsewhere has none.
+    /// Returns whether a request addresses this gateway and its origin, if any, is not another site. A link on another
+    /// site sends no origin.
     fn is_addressed(&self, headers: &HeaderMap, from: IpAddr) -> bool {
         let config = &self.sign_in.config;
         let from = from.to_canonical();
@@ -246,16 +253,16 @@ impl Inner {
     }
 }
 
-/// Admits requests that are addressed to this gateway, also by a link of another site.
+/// Admits requests that address this gateway, including those from links on other sites.
 pub(crate) async fn same_site(
     gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    // Probes ask by address; they get nothing that a page could use.
+    // Probes may use any host name: a page gains nothing from their responses.
     let probe = matches!(request.uri().path(), "/health" | "/ready");
-    // Files of the page are the same for everyone, and its sandboxed frames have no origin to name.
+    // Files of the page are the same for everyone, and its sandboxed frames have no origin.
     let is_page_file = request.uri().path().starts_with("/page/");
     if !probe && !is_page_file && !gateway.0.is_addressed(request.headers(), peer.ip()) {
         return Err(another_site());
@@ -268,14 +275,14 @@ pub(crate) fn another_site() -> ApiError {
     ApiError::forbidden("this request comes from another site")
 }
 
-/// Login of the page.
+/// Sign-in of the page.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Login {
     #[schemars(with = "String")]
     token: SecretString,
 }
 
-/// Gives the page a cookie for its token.
+/// Gives the page a cookie in exchange for the token.
 pub(crate) async fn session(
     gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -298,7 +305,7 @@ pub(crate) async fn session(
         login.token.expose_secret()
     );
     let mut answer = (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response();
-    // A browser is one person at a time.
+    // A browser has one identity at a time.
     cookies::put(cookies::end(), answer.headers_mut());
     Ok(answer)
 }
@@ -315,13 +322,13 @@ mod tests {
     fn guard(bound: &str, token: Option<&str>) -> RequestGuard {
         let (secret, everywhere) = (token.unwrap_or("of our own").into(), token.is_some());
         RequestGuard::new(
-            bound.parse().unwrap(),
+            bound.parse::<SocketAddr>().unwrap().ip().is_loopback(),
             GatewayToken { secret, everywhere, exposed: Exposed::default() },
         )
     }
 
     #[test]
-    fn another_site_is_told_by_host_and_origin() {
+    fn other_sites_are_recognised_by_host_and_origin() {
         let check = |bound: &str, host: &str, origin: Option<&str>, expect: bool| {
             let mut pairs = vec![(header::HOST, host)];
             pairs.extend(origin.map(|origin| (header::ORIGIN, origin)));
@@ -348,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_named_or_before_a_proxy_is_no_other_site() {
+    fn a_named_page_and_a_page_behind_a_proxy_are_the_same_site() {
         let guard = guard("127.0.0.1:8001", None);
         let named = ["https://app.example".to_owned()];
         let check = |origin: &str, by_proxy: bool, expect: bool| {
@@ -372,8 +379,21 @@ mod tests {
         guard.examine(&headers(pairs), IpAddr::from([127, 0, 0, 1]), &visitor, asked).await
     }
 
+    #[test]
+    fn a_refusal_distinguishes_a_missing_from_a_wrong_token() {
+        for (shown, status, begin) in [
+            (ShownProof::Nothing, 401, "no token was sent: send `Authorization: Bearer TOKEN` with"),
+            (ShownProof::Wrong, 401, "the token is wrong: send the value of `gateway.token`"),
+            (ShownProof::WrongAgain, 429, "too many wrong tokens from this address: try again in a minute"),
+        ] {
+            let refusal = shown.refusal();
+            assert_eq!(refusal.status().as_u16(), status, "{shown:?}");
+            assert!(refusal.body_text().starts_with(begin), "{}", refusal.body_text());
+        }
+    }
+
     #[tokio::test]
-    async fn a_loopback_address_that_commands_reach_asks_for_the_token() {
+    async fn a_loopback_address_that_commands_can_reach_requires_the_token() {
         let guard = guard("127.0.0.1:8001", None);
         assert!(!guard.guards_all());
         guard.token.exposed.set();
@@ -384,7 +404,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_is_taken_from_the_header_or_the_cookie() {
+    async fn the_token_is_read_from_the_header_or_the_cookie() {
         let guard = guard("0.0.0.0:8001", Some("open sesame"));
         let (bearer, cookie) = (header::AUTHORIZATION, header::COOKIE);
         for (pairs, expected) in [

@@ -1,8 +1,8 @@
-//! The maker of a request, by the proof that it shows.
+//! Identifies the caller of a request by the proof that it contains.
 //!
-//! A wrong token is an error, and no other proof is tried. After a wrong session only disabled sign-in, the operator's
-//! token and access without accounts are tried. The order is that of DeerFlow: the token of the installation's
-//! programs, a token in the header, a session, the page's cookie, and no proof.
+//! A wrong token is an error, and no other proof is tried. After an invalid session, only disabled sign-in, the
+//! operator's token and access without accounts are tried. The order is DeerFlow's: the token of the installation's
+//! programs, a token in the header, a session, the page's cookie, no proof.
 
 use super::{
     caller::{Caller, CallerRole},
@@ -13,18 +13,16 @@ use super::{
 };
 use crate::{ApiError, GatewayState, http::guests::Visitor};
 use axum::http::{HeaderMap, Method, StatusCode};
-use pudu_client::{
-    base::{UserId, digest},
-    store::UserAccount,
-};
+use pudu_base::{UserId, digest};
 use pudu_kit::clock;
 use pudu_people::accounts;
+use pudu_store::UserAccount;
 use std::net::IpAddr;
 
 const INTERNAL_TOKEN: &str = "x-deerflow-internal-token";
 const INTERNAL_OWNER: &str = "x-deerflow-owner-user-id";
-/// Answer to an invalid token of a program. Its words do not reveal whether the token existed.
-const NO_TOKEN: &str = "This token is unknown, revoked or expired. Make a new one by POST /api/v1/auth/tokens after you signed in, or by `pudu token add NAME --user EMAIL --scope SCOPES`";
+/// Error for an invalid token of a program. It does not reveal whether the token ever existed.
+const NO_TOKEN: &str = "This token is unknown, revoked or expired. Create a new one: sign in and send POST /api/v1/auth/tokens, or run `pudu token add NAME --user EMAIL --scope SCOPES`";
 
 /// Proof of a caller's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +31,7 @@ pub(crate) enum CallerProof {
     Operator,
     /// A session of this account.
     Session(Box<UserAccount>),
-    /// A program's token of this name.
+    /// A program's token with this name.
     ApiToken(String),
     /// The token of the installation's own programs.
     Internal,
@@ -61,7 +59,7 @@ impl CallerProof {
         caller.is_admin() || *self == Self::Local
     }
 
-    /// Returns the name of a decider with this proof in the audit log.
+    /// Returns the audit log's name for a caller who decides with this proof.
     pub(crate) fn decider(&self, caller: &Caller) -> String {
         match self {
             Self::ApiToken(name) => format!("{} (token {name})", caller.user),
@@ -70,7 +68,7 @@ impl CallerProof {
     }
 }
 
-/// Identifies the caller of a request; the error is the answer to a refused caller.
+/// Identifies the caller of a request. The error is the response to a refused caller.
 pub(crate) async fn identify(
     gateway: &GatewayState,
     request: ShownRequest<'_>,
@@ -142,7 +140,9 @@ async fn internal(
     let right =
         gateway.0.sign_in.config.internal_token.as_ref().is_some_and(|token| guard::same(shown, token));
     if !right {
-        let wrong = ApiError::unauthorized("X-DeerFlow-Internal-Token has another token than this gateway's");
+        let wrong = ApiError::unauthorized(
+            "the token in X-DeerFlow-Internal-Token is wrong: send the value of DEER_FLOW_INTERNAL_AUTH_TOKEN of this gateway",
+        );
         return Err(guard.refuse_wrong(request.headers, request.from, wrong).await);
     }
     request.visitor.prove();
@@ -150,7 +150,7 @@ async fn internal(
     let user = match owner {
         None => UserId::local(),
         Some(raw) => UserId::from_raw(raw)
-            .map_err(|_| ApiError::bad_request("X-DeerFlow-Owner-User-Id names nobody"))?,
+            .map_err(|_| ApiError::bad_request("X-DeerFlow-Owner-User-Id is not a valid user id"))?,
     };
     let db = gateway.db();
     let account = db.account_of(&user).await?;
@@ -167,7 +167,7 @@ async fn api_token(
     let now = clock::now();
     let found = db.api_token(&digest(shown), now).await?;
     let known = match &found {
-        // A token is invalid once its user has no account any more.
+        // A token is invalid once its user has no account.
         Some(token) if token.user != UserId::local() => db.account_of(&token.user).await?.is_some(),
         found => found.is_some(),
     };
@@ -180,30 +180,30 @@ async fn api_token(
     match scopes::needed(request.method, request.path, request.query) {
         ScopeNeed::Scopes(wanted) => {
             if let Some(missing) = wanted.iter().find(|wanted| !has(wanted)) {
-                return Err(ApiError::forbidden(format!("this token has no scope {missing}")));
+                return Err(ApiError::forbidden(format!("this token lacks the scope {missing}")));
             }
         }
         ScopeNeed::Person => {
-            let why = "no token may do this: sign in, or use the operator's token";
+            let why = "API tokens may not do this: sign in, or use the operator's token";
             return Err(ApiError::forbidden(why));
         }
     }
     if let Err(error) = db.note_api_token_use(&token, now).await {
-        tracing::warn!(%error, "failed to note the use of a token");
+        tracing::warn!(%error, "failed to record the use of a token");
     }
     Ok((Caller { user: token.user, role: CallerRole::User }, CallerProof::ApiToken(token.name)))
 }
 
-/// Returns the account of a session, or the code and the message of the session's fault.
+/// Returns the account of a session, or the error's code and message.
 async fn session_of(
     gateway: &GatewayState,
     session: &str,
 ) -> Result<Result<UserAccount, (&'static str, &'static str)>, ApiError> {
-    let invalid = ("token_invalid", "This session is not valid any more: sign in again");
+    let invalid = ("token_invalid", "This session is no longer valid: sign in again");
     let claims = match gateway.0.sign_in.key.read(session, clock::now() / 1000) {
         Ok(claims) => claims,
         Err(SessionFault::Expired) => {
-            return Ok(Err(("token_expired", "This session has ended: sign in again")));
+            return Ok(Err(("token_expired", "This session has expired: sign in again")));
         }
         Err(SessionFault::Invalid) => return Ok(Err(invalid)),
     };
@@ -212,7 +212,7 @@ async fn session_of(
     let db = gateway.db();
     let account = db.account_of(&user).await?;
     Ok(match account {
-        None => Err(("user_not_found", "Whose session this is has no account any more")),
+        None => Err(("user_not_found", "The account of this session no longer exists: sign in again")),
         Some(account) if account.token_version != claims.ver => Err(invalid),
         Some(account) => Ok(account),
     })

@@ -1,9 +1,9 @@
-//! Attempts to sign in: five that fail, from one address or for one e-mail address, and the sixth waits.
+//! Limits of sign-in attempts: five failures from one IP address or for one e-mail address cause a lockout.
 //!
-//! An attempt counts before its password is looked at, so that many at once get no more tries than one after the other, and
-//! counts no more once it succeeded.
+//! An attempt is counted before its password is checked, so that concurrent attempts are limited like consecutive ones.
+//! It is no longer counted once it succeeds.
 
-use pudu_client::base::digest;
+use pudu_base::digest;
 use std::{
     collections::HashMap,
     fmt,
@@ -13,27 +13,27 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Number of failed attempts that lock further ones out.
+/// Number of failed attempts that cause a lockout.
 const MAX_FAILURES: u32 = 5;
-/// Duration of a lock, and time for which a failure is remembered.
+/// How long a lockout lasts, and how long a failure is remembered.
 const LOCKOUT: Duration = Duration::from_secs(300);
-/// Maximum number of addresses and names remembered; the ones that failed longest ago are forgotten first.
+/// Maximum number of addresses and names remembered; those with the oldest failures are forgotten first.
 const MAX_TRACKED: usize = 8192;
 
 /// The recent attempts.
 #[derive(Default)]
 pub(super) struct AttemptLimits(Mutex<HashMap<AttemptKey, AttemptCount>>);
 
-/// A kind of attempt, with the address that it comes from or the name that it is for.
+/// A kind of attempt, with its source address or the name that it concerns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum AttemptKey {
-    /// By an address.
+    /// From an IP address.
     From(&'static str, IpAddr),
-    /// For a name, which may be long: its digest.
+    /// For a name, stored as a digest because it may be long.
     For(&'static str, String),
 }
 
-/// Names are not shown.
+/// Names are not displayed.
 impl fmt::Display for AttemptKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -44,7 +44,7 @@ impl fmt::Display for AttemptKey {
 }
 
 impl AttemptKey {
-    /// An attempt for a name, whose case does not matter.
+    /// Returns the key of an attempt for a name, which is case-insensitive.
     pub(super) fn named(kind: &'static str, name: &str) -> Self {
         Self::For(kind, digest(name.trim().to_lowercase()))
     }
@@ -57,7 +57,7 @@ struct AttemptCount {
 }
 
 impl AttemptLimits {
-    /// Counts an attempt, unless one of its keys is locked: then returns for how long.
+    /// Counts an attempt. If one of its keys is locked, returns the remaining time instead.
     pub(super) fn begin(&self, keys: &[AttemptKey], now: Instant) -> Result<(), Duration> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let locked = keys.iter().filter_map(|key| counts.get(key)?.locked(now)).max();
@@ -75,7 +75,7 @@ impl AttemptLimits {
         Ok(())
     }
 
-    /// Takes back an attempt that succeeded. Earlier failures stay, so that the owner of one account gets no more
+    /// Stops counting a successful attempt. Earlier failures are kept, so that the owner of one account gets no extra
     /// attempts on others.
     pub(super) fn succeeded(&self, keys: &[AttemptKey]) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,11 +127,11 @@ mod tests {
         }
         assert_eq!(limits.begin(&keys, start), Err(LOCKOUT));
         let elsewhere = [from(2), AttemptKey::named("login", " ada@EXAMPLE.org")];
-        assert!(limits.begin(&elsewhere, start).is_err(), "another address tries the same name");
+        assert!(limits.begin(&elsewhere, start).is_err(), "another address uses the same name");
         assert_eq!(limits.begin(&[from(2)], start), Ok(()));
         assert!(limits.begin(&keys, start + LOCKOUT / 2).is_err());
         assert_eq!(limits.begin(&keys, start + LOCKOUT), Ok(()));
-        // Four failures of long ago are none.
+        // Four old failures no longer count.
         let few = [from(3)];
         for _ in 1..MAX_FAILURES {
             assert_eq!(limits.begin(&few, start), Ok(()));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_counts_nothing_and_forgives_an_address_nothing() {
+    fn a_success_is_not_counted_and_does_not_clear_earlier_failures() {
         let (limits, start) = (AttemptLimits::default(), Instant::now());
         for _ in 0..100 {
             assert_eq!(limits.begin(&[from(1)], start), Ok(()));
@@ -155,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_are_remembered() {
+    fn number_of_remembered_keys_is_limited() {
         let (limits, start) = (AttemptLimits::default(), Instant::now());
         let many = u32::try_from(MAX_TRACKED).unwrap() + 100;
         for n in 0..many {
             assert_eq!(limits.begin(&[from(n)], start + Duration::from_millis(u64::from(n))), Ok(()));
         }
         assert_eq!(limits.0.lock().unwrap().len(), MAX_TRACKED);
-        assert!(limits.0.lock().unwrap().contains_key(&from(many - 1)), "the newest ones are");
+        assert!(limits.0.lock().unwrap().contains_key(&from(many - 1)), "the newest ones are remembered");
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions begin and end: login, registration, the first administrator, logout.
+//! Beginning and end of sessions: login, registration, the first administrator, logout.
 
 use super::{
     answer::invalid,
@@ -19,11 +19,11 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use pudu_client::store::{AddedAccount, Db, StoreError, UserAccount};
 use pudu_people::{
     accounts::{self, AccountChange},
     passwords::{self, PasswordCheck},
 };
+use pudu_store::{AddedAccount, Db, StoreError, UserAccount};
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Duration of a failed login, regardless of the cause.
+/// Duration of a failed login. It is the same for every cause.
 const FAILURE_TIME: Duration = Duration::from_millis(500);
 
 /// Refuses requests from pages of other sites.
@@ -50,7 +50,7 @@ pub(super) async fn same_origin(
     }
 }
 
-/// A person's login.
+/// A sign-in with a password.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct LoginForm {
     username: String,
@@ -63,7 +63,7 @@ pub(super) struct LoginForm {
 /// The session of a user who signed in.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct BegunSession {
-    /// Its life, in seconds.
+    /// Lifetime of the session, in seconds.
     expires_in: i64,
     needs_setup: bool,
 }
@@ -76,7 +76,7 @@ pub(super) async fn login(
     headers: HeaderMap,
     Form(form): Form<LoginForm>,
 ) -> Result<(HeaderMap, Json<BegunSession>), ApiError> {
-    let (begun, sign_in) = (Instant::now(), &gateway.0.sign_in);
+    let (started, sign_in) = (Instant::now(), &gateway.0.sign_in);
     let name = AttemptKey::named("login", &form.username);
     let from = AttemptKey::From("login", client(sign_in, &headers, peer.ip()));
     let keys = [from, name.clone()];
@@ -84,7 +84,7 @@ pub(super) async fn login(
     let known = known(&gateway, &form).await.inspect_err(|_| sign_in.limits.succeeded(&keys))?;
     let Some(account) = known else {
         tracing::warn!(from = %keys[0], "refused login");
-        tokio::time::sleep_until(begun + FAILURE_TIME).await;
+        tokio::time::sleep_until(started + FAILURE_TIME).await;
         let why = "Incorrect email or password";
         return Err(ApiError::coded(StatusCode::UNAUTHORIZED, "invalid_credentials", why));
     };
@@ -95,7 +95,7 @@ pub(super) async fn login(
     with_session(sign_in, &headers, &account, Some(form.remember_me), Json(session))
 }
 
-/// Finds the account if the password is right. Whether there is one makes no difference in time.
+/// Returns the account if the password is right. Takes the same time if there is no account.
 async fn known(gateway: &GatewayState, form: &LoginForm) -> Result<Option<UserAccount>, ApiError> {
     let (db, passwords) = (gateway.db(), &gateway.0.sign_in.passwords);
     let account = db.account_with(form.username.trim()).await?;
@@ -121,7 +121,7 @@ pub(super) struct NewAccount {
     remember_me: bool,
 }
 
-/// The first administrator, and whether they take over the data held here without an account.
+/// The first administrator, and whether they take over the data stored without an account.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct FirstAdministrator {
     email: String,
@@ -143,7 +143,7 @@ pub(super) fn yes() -> bool {
     true
 }
 
-/// Makes a visitor an account, if visitors may.
+/// Registers an account, if registration is enabled.
 pub(super) async fn register(
     gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -151,8 +151,8 @@ pub(super) async fn register(
     body: Result<Json<NewAccount>, ApiError>,
 ) -> Result<(HeaderMap, Created<Value>), ApiError> {
     if !gateway.config().registration {
-        let told = "Self-registration is disabled on this deployment";
-        return Err(ApiError::coded(StatusCode::FORBIDDEN, "registration_disabled", told));
+        let detail = "Self-registration is disabled on this deployment";
+        return Err(ApiError::coded(StatusCode::FORBIDDEN, "registration_disabled", detail));
     }
     let sign_in = &gateway.0.sign_in;
     let Json(new) = body?;
@@ -164,7 +164,7 @@ pub(super) async fn register(
     made(sign_in, &headers, &account, new.remember_me)
 }
 
-/// Creates the first administrator. Requires the operator's token wherever another caller could get there first.
+/// Creates the first administrator. Requires the operator's token if another caller could be first.
 pub(super) async fn initialize(
     gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -195,22 +195,22 @@ pub(super) async fn initialize(
     let added = match adopts {
         true => {
             let user = account.user.as_str();
-            // Two entries of the audit are much to keep on the stack.
+            // Two audit entries would take much space on the stack.
             Box::pin(accounts::audited(&db, user, AccountChange::Adopt, user, added)).await
         }
         false => added.await,
     };
     added?;
     shared.adopt().await;
-    tracing::info!("made the first administrator: whoever uses the gateway signs in from now on");
+    tracing::info!("created the first administrator: from now on, users of the gateway sign in");
     made(sign_in, &headers, &account, new.remember_me)
 }
 
 /// Reason why no account was added.
 enum NotAdded {
-    /// Another account has the address.
+    /// Another account has the e-mail address.
     Taken,
-    /// There is an administrator already.
+    /// An administrator already exists.
     Late,
     /// The store failed.
     Store(StoreError),
@@ -234,7 +234,7 @@ impl From<NotAdded> for ApiError {
     }
 }
 
-/// Adds an account that a user creates for themselves, with a line in the audit.
+/// Adds an account that a user creates for themselves, with an audit entry.
 async fn audited_add(
     db: &Db,
     account: &UserAccount,
@@ -258,14 +258,14 @@ pub(super) async fn logout() -> (HeaderMap, Json<NoticeAnswer>) {
     (headers, Json(NoticeAnswer { message: "Successfully logged out" }))
 }
 
-/// Returns the client's address, for counting.
+/// Returns the client's address. Attempts are counted per address.
 pub(super) fn client(sign_in: &SignIn, headers: &HeaderMap, connected: IpAddr) -> IpAddr {
     origin::client(&sign_in.config, connected, headers)
 }
 
 /// Checks the values of a new account, and counts the attempt.
 fn begin(sign_in: &SignIn, keys: &[AttemptKey], what: &str, new: &NewAccount) -> Result<(), ApiError> {
-    // A slip of the finger is no attempt.
+    // A typo does not count as an attempt.
     if accounts::email(&new.email).is_none() {
         return Err(invalid("email", "value is not a valid email address"));
     }

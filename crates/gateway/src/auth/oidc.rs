@@ -1,5 +1,5 @@
-//! Sign-in by a provider that speaks OpenID Connect: the authorization code flow. The browser is sent to the provider
-//! and comes back with a code, which the provider exchanges for the person's identity.
+//! Sign-in with an OpenID Connect provider: the authorization code flow. The browser is redirected to the provider and
+//! returns with a code, which pudu exchanges for the person's identity.
 //!
 //! An account belongs to a provider's issuer and subject. An e-mail address never selects an existing account.
 
@@ -20,10 +20,10 @@ use axum::{
 use id_token::PersonClaims;
 use login_state::{LoginChecks, LoginState};
 use provider::{IdentityProvider, ProviderFault};
-use pudu_client::store::{ProviderAccount, ProviderLogin, StoreError, UserAccount};
 use pudu_config::OidcProvider;
 use pudu_kit::clock;
 use pudu_people::accounts::{self, AccountChange};
+use pudu_store::{ProviderAccount, ProviderLogin, StoreError, UserAccount};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ enum SignInFailure {
 }
 
 impl SignInFailure {
-    /// Returns DeerFlow's word for it.
+    /// Returns DeerFlow's error code.
     fn code(self) -> &'static str {
         match self {
             Self::Failed => "sso_failed",
@@ -52,13 +52,13 @@ impl SignInFailure {
     }
 }
 
-/// The providers by which people sign in.
+/// The identity providers available for sign-in.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ListedProviders {
     providers: Vec<ListedProvider>,
 }
 
-/// A provider by which people sign in.
+/// An identity provider.
 #[derive(Serialize, JsonSchema)]
 struct ListedProvider {
     id: String,
@@ -68,7 +68,7 @@ struct ListedProvider {
     kind: &'static str,
 }
 
-/// Lists the providers by which people sign in.
+/// Lists the identity providers.
 pub(super) async fn list(gateway: GatewayState) -> Json<ListedProviders> {
     let listed = |(id, provider): (&String, &IdentityProvider)| ListedProvider {
         id: id.clone(),
@@ -78,7 +78,7 @@ pub(super) async fn list(gateway: GatewayState) -> Json<ListedProviders> {
     Json(ListedProviders { providers: gateway.0.sign_in.providers.all().map(listed).collect() })
 }
 
-/// Wishes for a login.
+/// Options of a sign-in.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct LoginWish {
     next: Option<String>,
@@ -86,11 +86,11 @@ pub(super) struct LoginWish {
     remember_me: bool,
 }
 
-/// Sends a browser to a provider.
+/// Redirects a browser to a provider.
 pub(super) async fn begin(
     gateway: GatewayState,
     Path(name): Path<String>,
-    Query(wish): Query<LoginWish>,
+    Query(query): Query<LoginWish>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let sign_in = &gateway.0.sign_in;
@@ -105,14 +105,14 @@ pub(super) async fn begin(
         None => format!("{}/api/v1/auth/callback/{name}", site(&gateway, &headers)),
     };
     let checks = LoginChecks { nonce: config.has_nonce, pkce: config.has_pkce };
-    let login = LoginState::begin(&name, checks, uri, wish.next.as_deref(), wish.remember_me, seconds())?;
+    let login = LoginState::begin(&name, checks, uri, query.next.as_deref(), query.remember_me, seconds())?;
     let cookie = login.cookie(&sign_in.key, origin::is_https(&headers))?;
     let mut answer = found(provider.login_address(&addresses, &login).as_str());
     cookies::put([cookie], answer.headers_mut());
     Ok(answer)
 }
 
-/// Returns the address of pudu as the browser knows it. The provider redirects only to registered addresses.
+/// Returns pudu's public URL as the browser knows it. The provider redirects only to registered URLs.
 fn site(gateway: &GatewayState, headers: &HeaderMap) -> String {
     if let Some(url) = &gateway.0.sign_in.config.public_url {
         return url.as_str().trim_end_matches('/').to_owned();
@@ -122,7 +122,7 @@ fn site(gateway: &GatewayState, headers: &HeaderMap) -> String {
     format!("{scheme}://{}", origin::forwarded_host(headers).or(host).unwrap_or_default())
 }
 
-/// Answer of a provider, as a browser brings it.
+/// Response of a provider, passed on by the browser.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ProviderAnswer {
     code: Option<String>,
@@ -131,7 +131,7 @@ pub(super) struct ProviderAnswer {
     iss: Option<String>,
 }
 
-/// Signs in a person who comes back from a provider.
+/// Signs in a person who returns from a provider.
 pub(super) async fn finish(
     gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -159,9 +159,9 @@ pub(super) async fn finish(
     Ok(response)
 }
 
-/// End of a sign-in without a session.
+/// End of a sign-in that begins no session.
 enum SignInEnd {
-    /// The browser is sent back to the sign-in page.
+    /// The browser is redirected to the sign-in page.
     Back(Response),
     Error(ApiError),
 }
@@ -172,7 +172,7 @@ impl<E: Into<ApiError>> From<E> for SignInEnd {
     }
 }
 
-/// Begins a session, and sends the browser where the person wanted to go.
+/// Begins a session, and redirects the browser to the requested page.
 fn welcome(
     gateway: &GatewayState,
     headers: &HeaderMap,
@@ -195,25 +195,28 @@ async fn signed_in(
 ) -> Result<UserAccount, SignInEnd> {
     let no = |fault: &ProviderFault| SignInEnd::Back(failed(gateway, name, fault));
     let unfit = |why: &str| no(&ProviderFault::Broken(why.to_owned()));
-    let login = login.ok_or_else(|| unfit("no login of this browser is under way"))?;
+    let login = login.ok_or_else(|| unfit("this browser has not started a sign-in"))?;
     let state = answer.state.as_deref().unwrap_or_default();
     if !bool::from(state.as_bytes().ct_eq(login.state.as_bytes())) {
-        return Err(unfit("it is the answer to another login"));
+        return Err(unfit("the response belongs to a different sign-in"));
     }
     if let Some(error) = &answer.error {
-        return Err(unfit(&format!("the provider says: {}", provider::word(error))));
+        return Err(unfit(&format!("the provider reported: {}", provider::word(error))));
     }
     let addresses = provider.addresses().await.map_err(|fault| no(&fault))?;
     if answer.iss.as_ref().is_some_and(|issuer| *issuer != addresses.issuer) {
-        return Err(unfit("another provider answers"));
+        return Err(unfit("a different provider responded"));
     }
-    let code =
-        answer.code.as_deref().filter(|code| !code.is_empty()).ok_or_else(|| unfit("there is no code"))?;
+    let code = answer
+        .code
+        .as_deref()
+        .filter(|code| !code.is_empty())
+        .ok_or_else(|| unfit("the response has no code"))?;
     let person = provider.person(&addresses, login, code).await.map_err(|fault| no(&fault))?;
     account_of(gateway, name, &provider.config, &addresses.issuer, &person).await
 }
 
-/// Finds the account of a person for whose identity a provider vouches; creates it if the configuration says so.
+/// Finds the account of a person authenticated by a provider. Creates it if the configuration allows that.
 async fn account_of(
     gateway: &GatewayState,
     name: &str,
@@ -240,46 +243,49 @@ async fn account_of(
             Ok(*account)
         }
         ProviderAccount::Taken => {
-            Err(denied(SignInFailure::AccountExists, "somebody has the e-mail address already"))
+            Err(denied(SignInFailure::AccountExists, "another account has this e-mail address"))
         }
-        ProviderAccount::Unknown => Err(denied(SignInFailure::NotAllowed, "the person has no account")),
+        ProviderAccount::Unknown => Err(denied(
+            SignInFailure::NotAllowed,
+            "the user has no account, and the configuration creates none",
+        )),
         ProviderAccount::OtherIssuer => {
-            Err(denied(SignInFailure::Failed, "the account is bound to another issuer of this provider"))
+            Err(denied(SignInFailure::Failed, "the account is linked to another issuer of this provider"))
         }
     }
 }
 
 /// Returns the e-mail address of a person who may sign in, or the reason for the refusal. It is checked at each
-/// sign-in: a person who loses the address loses access.
+/// sign-in, so a person who loses the address loses access.
 fn admitted(config: &OidcProvider, person: &PersonClaims) -> Result<String, &'static str> {
-    let told = person.email.as_deref().ok_or("the provider tells no e-mail address")?;
-    let email = accounts::email(told).ok_or("the provider tells something that is no e-mail address")?;
+    let email_claim = person.email.as_deref().ok_or("the provider sent no e-mail address")?;
+    let email = accounts::email(email_claim).ok_or("the provider sent an invalid e-mail address")?;
     if config.requires_verified_email && !person.is_verified() {
         return Err("the e-mail address is not verified");
     }
     let domain = email.rsplit('@').next().unwrap_or_default();
     match config.email_domains.is_empty() || config.email_domains.iter().any(|allowed| allowed == domain) {
         true => Ok(email),
-        false => Err("the e-mail address is of a domain that is not let in"),
+        false => Err("the domain of the e-mail address is not allowed"),
     }
 }
 
 fn failed(gateway: &GatewayState, name: &str, fault: &ProviderFault) -> Response {
-    tracing::warn!(provider = name, "failed to sign somebody in by provider: {fault}");
+    tracing::warn!(provider = name, "failed sign-in by provider: {fault}");
     sent_back(gateway, SignInFailure::Failed)
 }
 
-/// Sends a browser back to the sign-in page, with the reason.
+/// Redirects a browser to the sign-in page, with the reason.
 fn sent_back(gateway: &GatewayState, why: SignInFailure) -> Response {
     found(&format!("{}/login?error={}", gateway.0.sign_in.providers.frontend(), why.code()))
 }
 
 fn no_provider() -> ApiError {
-    let why = "SSO authentication is not enabled, or there is no such provider";
+    let why = "SSO authentication is not enabled, or the provider is unknown";
     ApiError::coded(StatusCode::NOT_FOUND, "provider_not_found", why)
 }
 
-/// Sends a browser on. Neither it nor the next site keeps the address, which may have a code in it.
+/// Redirects a browser. The response is not cached and sends no referrer, because the URL may contain a code.
 fn found(place: &str) -> Response {
     let fixed = [(header::CACHE_CONTROL, "no-store"), (header::REFERRER_POLICY, "no-referrer")];
     (StatusCode::FOUND, fixed, [(header::LOCATION, place)]).into_response()
@@ -289,7 +295,7 @@ fn seconds() -> i64 {
     clock::now() / 1000
 }
 
-/// Sends a browser from where DeerFlow's frontend takes it over to pudu's own page.
+/// Redirects a browser from the landing path of DeerFlow's frontend to pudu's own page.
 pub(super) async fn landed() -> Redirect {
     Redirect::to("/")
 }

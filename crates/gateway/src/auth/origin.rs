@@ -1,35 +1,36 @@
-//! From where a request comes: the client's address, and the origin that a browser is at.
+//! Origin of a request: the client's address, and the site that the browser is on.
 //!
-//! A proxy's word counts for the client's address only where the operator trusts the proxy. For the origin it counts from
-//! proxies of this machine and its network too, as Next.js is one: no page of another site can make a browser send such a
-//! header.
+//! For the client's address, forwarding headers count only if the operator trusts the proxy that sent them. For the
+//! origin, they also count from proxies on this machine and its network, such as Next.js: no page of another site can
+//! make a browser send such a header.
 
 use crate::http::failures;
 use axum::http::{HeaderMap, header};
 use pudu_config::AuthConfig;
 use std::net::IpAddr;
 
-/// Returns the client's address, as far as it can be known.
+/// Returns the client's address, as far as it is known.
 pub(super) fn client(config: &AuthConfig, connected: IpAddr, headers: &HeaderMap) -> IpAddr {
     let connected = connected.to_canonical();
     let trusted = |address: &IpAddr| config.trusted_proxies.iter().any(|network| network.contains(address));
-    let told = trusted(&connected).then(|| real_ip(headers).or_else(|| forwarded_for(headers, trusted)));
-    failures::network(told.flatten().unwrap_or(connected))
+    let client = trusted(&connected).then(|| real_ip(headers).or_else(|| forwarded_for(headers, trusted)));
+    failures::network(client.flatten().unwrap_or(connected))
 }
 
 fn real_ip(headers: &HeaderMap) -> Option<IpAddr> {
     Some(text(headers, "x-real-ip")?.parse::<IpAddr>().ok()?.to_canonical())
 }
 
-/// Returns the last address that belongs to no trusted proxy: addresses before it came with the request.
+/// Returns the last address that is not a trusted proxy: earlier ones came with the request and may be forged.
 fn forwarded_for(headers: &HeaderMap, trusted: impl Fn(&IpAddr) -> bool) -> Option<IpAddr> {
     let lines = headers.get_all("x-forwarded-for").iter().rev();
     let addresses = lines.flat_map(|line| line.to_str().unwrap_or_default().rsplit(','));
-    let mut told = addresses.map(|address| address.trim().parse::<IpAddr>().ok().map(|ip| ip.to_canonical()));
-    told.find(|address| address.is_none_or(|address| !trusted(&address))).flatten()
+    let mut addresses =
+        addresses.map(|address| address.trim().parse::<IpAddr>().ok().map(|ip| ip.to_canonical()));
+    addresses.find(|address| address.is_none_or(|address| !trusted(&address))).flatten()
 }
 
-/// Returns whether the request comes from this machine, and no proxy forwards it for another one.
+/// Returns whether the request comes from this machine, and is not forwarded by a proxy for another one.
 pub(super) fn is_of_this_machine(connected: IpAddr, headers: &HeaderMap) -> bool {
     let is_local =
         |address: &str| address.trim().parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback());
@@ -42,23 +43,23 @@ pub(super) fn is_of_this_machine(connected: IpAddr, headers: &HeaderMap) -> bool
         && host.is_none_or(is_local_host)
 }
 
-/// Returns whether the browser came by HTTPS, as a proxy before the gateway says.
+/// Returns whether the browser used HTTPS, according to a proxy in front of the gateway.
 pub(crate) fn is_https(headers: &HeaderMap) -> bool {
     let proto = text(headers, "x-forwarded-proto").map(|proto| first(proto).to_lowercase());
     forwarded(headers, "proto").or(proto).is_some_and(|proto| proto == "https")
 }
 
-/// Returns whether the browser and the gateway are on one machine.
+/// Returns whether the browser and the gateway are on the same machine.
 pub(super) fn is_local(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let told = text(headers, "x-forwarded-host").map(first);
-    host.is_some_and(is_local_host) && told.is_none_or(is_local_host)
+    let proxied = text(headers, "x-forwarded-host").map(first);
+    host.is_some_and(is_local_host) && proxied.is_none_or(is_local_host)
 }
 
-/// Returns the host, with its port, that a proxy says the browser is at.
+/// Returns the host and port that the browser used, according to a proxy.
 pub(crate) fn forwarded_host(headers: &HeaderMap) -> Option<String> {
-    let told = text(headers, "x-forwarded-host").map(|host| first(host).to_owned());
-    let host = forwarded(headers, "host").or(told)?;
+    let proxied = text(headers, "x-forwarded-host").map(|host| first(host).to_owned());
+    let host = forwarded(headers, "host").or(proxied)?;
     let port = text(headers, "x-forwarded-port").map(first);
     let has_port = host.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
     Some(match port.filter(|_| !has_port) {
@@ -67,7 +68,7 @@ pub(crate) fn forwarded_host(headers: &HeaderMap) -> Option<String> {
     })
 }
 
-/// Returns whether a host, with or without a port, is a name of this machine that no DNS server answers for.
+/// Returns whether a host, with or without a port, is a local name of this machine that is not resolved by DNS.
 pub(crate) fn is_local_host(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_trusted_proxy_says_for_whom_it_asks() {
+    fn only_a_trusted_proxy_can_name_its_client() {
         let trusted_proxies = vec!["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()];
         let config = AuthConfig { trusted_proxies, ..AuthConfig::default() };
         let check = |connected: &str, pairs: &[(&'static str, &str)], expected: &str| {
@@ -123,10 +124,10 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_asks_for_somebody_else_unless_it_says_that_they_are_of_this_machine() {
+    fn proxied_requests_are_remote_unless_all_addresses_are_local() {
         let check = |connected: &str, pairs: &[(&'static str, &str)], expected: bool| {
-            let told = is_of_this_machine(connected.parse().unwrap(), &headers(pairs));
-            assert_eq!(told, expected, "{connected} {pairs:?}");
+            let is_local = is_of_this_machine(connected.parse().unwrap(), &headers(pairs));
+            assert_eq!(is_local, expected, "{connected} {pairs:?}");
         };
         check("127.0.0.1", &[], true);
         check("::1", &[("x-forwarded-for", "::1, 127.0.0.1"), ("x-forwarded-host", "localhost:3000")], true);
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_browsers_host_is_told_by_proxies() {
+    fn the_browsers_host_is_read_from_the_headers_of_proxies() {
         let check = |pairs: &[(&'static str, &str)], expected: Option<&str>| {
             assert_eq!(forwarded_host(&headers(pairs)).as_deref(), expected, "{pairs:?}");
         };

@@ -1,4 +1,4 @@
-//! A new password, which ends all other sessions.
+//! Change of a password, which ends all other sessions.
 
 use super::{answer::invalid, desk::with_session, identify::CallerProof, limits::AttemptKey, login};
 use crate::{ApiError, GatewayState, Json, http::NoticeAnswer};
@@ -7,11 +7,11 @@ use axum::{
     extract::ConnectInfo,
     http::{HeaderMap, StatusCode},
 };
-use pudu_client::store::{ChangedPassword, PasswordChange, UserAccount};
 use pudu_people::{
     accounts::{self, AccountChange},
     passwords::{self, PasswordCheck},
 };
+use pudu_store::{ChangedPassword, PasswordChange, UserAccount};
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -28,7 +28,7 @@ pub(super) struct NewPassword {
     remember_me: Option<bool>,
 }
 
-/// Changes the password of the user who is signed in.
+/// Changes the password of the signed-in user.
 pub(super) async fn change(
     gateway: GatewayState,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -37,7 +37,7 @@ pub(super) async fn change(
     body: Result<Json<NewPassword>, ApiError>,
 ) -> Result<(HeaderMap, Json<NoticeAnswer>), ApiError> {
     let CallerProof::Session(account) = proof else {
-        return Err(wrong("Password changes are only available to whoever has signed in with one."));
+        return Err(wrong("Only an account that signs in with a password can change it."));
     };
     let Json(new) = body?;
     let email = match new.new_email.as_deref().map(accounts::email) {
@@ -86,8 +86,8 @@ async fn changed(
             Err(ApiError::coded(StatusCode::BAD_REQUEST, "email_already_exists", "Email already in use"))
         }
         ChangedPassword::Stale => {
-            let told = "The password was changed meanwhile: sign in again";
-            Err(ApiError::coded(StatusCode::UNAUTHORIZED, "token_invalid", told))
+            let detail = "The password was changed in the meantime: sign in again";
+            Err(ApiError::coded(StatusCode::UNAUTHORIZED, "token_invalid", detail))
         }
     }
 }

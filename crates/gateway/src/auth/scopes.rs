@@ -1,23 +1,23 @@
-//! Token scopes that each request needs. A token's scopes come from the stored token and from nowhere else.
+//! Token scopes required by each request. A token's scopes are read only from the stored token.
 //!
-//! A token may be used only for requests named here: a new route is closed until its needs are added.
+//! A token can be used only for requests listed here: a new route is closed to tokens until it is added.
 
 use crate::runs::follow_query::FollowQuery;
 use axum::http::Method;
 
-/// The need of a request, of the token that it shows.
+/// Scopes or caller that a request requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScopeNeed {
-    /// These scopes; none if the answer contains nothing about any user.
+    /// These scopes; none if the response contains nothing about any user.
     Scopes(&'static [&'static str]),
-    /// A person: no token is enough.
+    /// A signed-in person: no token is sufficient.
     Person,
 }
 
-/// Returns the needs of a request.
+/// Returns the requirement of a request.
 pub(super) fn needed(method: &Method, path: &str, query: Option<&str>) -> ScopeNeed {
     let reads = matches!(*method, Method::GET | Method::HEAD) || path == "/api/assistants/search";
-    // LangGraph's clients have a prefix of their own for the same routes.
+    // LangGraph's clients use their own prefix for the same routes.
     let path =
         path.strip_prefix("/api/langgraph/").map_or_else(|| path.to_owned(), |rest| format!("/api/{rest}"));
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -38,10 +38,16 @@ pub(super) fn needed(method: &Method, path: &str, query: Option<&str>) -> ScopeN
         ["api", "threads", _, "approvals", ..] => {
             ScopeNeed::Scopes(if reads { &["runs:read"] } else { &["runs:create"] })
         }
-        // Commands change memory, secrets and agents of a person.
+        // A command starts a run, decides how one continues, or reads the thread's state.
+        ["api", "threads", _, "commands"] => ScopeNeed::Scopes(&["runs:create", "threads:read"]),
+        ["api", "threads", _, "stream", "events"] => ScopeNeed::Scopes(&["runs:read"]),
+        // Commands change a person's memory, secrets and agents.
         ["api", "threads", _, "slash-commands"] => ScopeNeed::Person,
+        ["api", "scheduled-tasks", ..] if reads => ScopeNeed::Scopes(&["threads:read"]),
+        // A task runs the agent.
+        ["api", "scheduled-tasks", ..] => ScopeNeed::Scopes(&["threads:write", "runs:create"]),
         ["api", "threads", rest @ ..] => ScopeNeed::Scopes(thread(method, rest)),
-        // To press a button is to decide for a person, and stays theirs.
+        // All other requests require a person. Pressing a button, for example, decides on a person's behalf.
         _ => ScopeNeed::Person,
     }
 }
@@ -54,10 +60,10 @@ fn run(method: &Method, rest: &[&str], query: Option<&str>) -> &'static [&'stati
         Err(_) => true,
     };
     match *method {
-        // To join a run that is there, and to stop it by the way.
+        // Joins an existing run, and may stop it as well.
         _ if follows && stops() => &["runs:read", "runs:cancel"],
         Method::GET | Method::HEAD => &["runs:read"],
-        // A judgement is a note on the thread.
+        // Feedback is a note on the thread.
         _ if matches!(rest, [_, "feedback", ..]) => &["threads:write"],
         Method::DELETE => &["runs:cancel"],
         _ if rest.last() == Some(&"cancel") => &["runs:cancel"],
@@ -80,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_request_needs_its_scope_and_an_unknown_one_needs_a_person() {
+    fn each_request_needs_its_scope_and_an_unknown_one_needs_a_session() {
         let check = |method: &str, address: &str, expected: ScopeNeed| {
             let (path, query) =
                 address.split_once('?').map_or((address, None), |(path, query)| (path, Some(query)));
@@ -103,6 +109,8 @@ mod tests {
         check("GET", "/api/threads/t/runs/r/stream", scopes(&["runs:read"]));
         check("GET", "/api/threads/t/approvals", scopes(&["runs:read"]));
         check("POST", "/api/threads/t/approvals/a", scopes(&["runs:create"]));
+        check("POST", "/api/threads/t/commands", scopes(&["runs:create", "threads:read"]));
+        check("POST", "/api/langgraph/threads/t/stream/events", scopes(&["runs:read"]));
         check("POST", "/api/runs/stream", scopes(&["runs:create"]));
         check("POST", "/api/threads/t/copy", scopes(&["threads:write"]));
         check("POST", "/api/threads/t/state/checkpoint", scopes(&["threads:read"]));

@@ -1,28 +1,29 @@
-//! Sessions: a signed note of the user who signed in, and of the version of their sessions.
+//! Sessions: a signed token with the user who signed in and the version of their sessions.
 //!
-//! It is a JSON Web Token with HMAC-SHA256, as DeerFlow's, so that a secret which both know lets a browser stay signed in when
-//! one takes the other's place. Nothing else is read: a library of all of JOSE's ways would be many ways to go wrong.
+//! It is a JSON Web Token with HMAC-SHA256, like DeerFlow's, so that browsers stay signed in if pudu and DeerFlow
+//! replace each other with the same secret. No other format is accepted: a library with all of JOSE's options would
+//! only add ways to go wrong.
 
 use super::token;
 use anyhow::{Result, anyhow};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
-use pudu_client::base::UserId;
+use pudu_base::UserId;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::Sha256;
 use std::path::Path;
 
-/// The life of a session, in seconds.
+/// Lifetime of a session, in seconds.
 pub(super) const SESSION_SECS: i64 = 7 * 24 * 60 * 60;
-/// The key's file in the home.
+/// Name of the key's file in the home folder.
 const FILE: &str = ".jwt_secret";
-/// A token that is longer is not read, in bytes.
+/// Maximum length of a token, in bytes; a longer one is not read.
 const MAX_BYTES: usize = 4096;
 /// Maximum clock difference, in seconds.
 const LEEWAY_SECS: i64 = 60;
 
-/// Signs sessions and knows them again.
+/// Signs and verifies sessions.
 pub(super) struct SessionKey(SecretString);
 
 /// Content of a session.
@@ -30,9 +31,9 @@ pub(super) struct SessionKey(SecretString);
 pub(super) struct SessionClaims {
     /// The user.
     pub(super) sub: String,
-    /// Its end, in seconds since 1970.
+    /// Expiry, in seconds since 1970.
     exp: i64,
-    /// Its begin.
+    /// Time of issue, in seconds since 1970.
     iat: i64,
     /// Version of the user's sessions.
     pub(super) ver: i64,
@@ -45,17 +46,17 @@ struct JoseHeader {
     typ: Option<String>,
 }
 
-/// The reason why a session is none.
+/// Reason why a session is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionFault {
-    /// It was one.
+    /// It has expired.
     Expired,
-    /// It never was.
+    /// It is invalid.
     Invalid,
 }
 
 impl SessionKey {
-    /// Takes the operator's secret, or the one in the home, which is made if there is none.
+    /// Uses the operator's secret, or the one in the home folder, which is created if missing.
     pub(super) fn open(chosen: Option<&SecretString>, home: &Path) -> Result<Self> {
         match chosen {
             Some(secret) => Ok(Self(secret.clone())),
@@ -63,20 +64,20 @@ impl SessionKey {
         }
     }
 
-    /// Takes a secret.
+    /// Creates a key from a secret.
     #[cfg(test)]
     pub(super) fn from_secret(secret: SecretString) -> Self {
         Self(secret)
     }
 
-    /// Signs a value for one purpose, for which alone it is read: it is no session, and no session is such a value.
+    /// Signs a value for one purpose. It is accepted only for that purpose, and never as a session.
     pub(super) fn seal(&self, purpose: &str, value: &impl Serialize) -> Result<String> {
         let text = URL_SAFE_NO_PAD.encode(serde_json::to_vec(value)?);
         let mac = self.mac(format!("{purpose}\n{text}").as_bytes())?.finalize().into_bytes();
         Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(mac)))
     }
 
-    /// Reads a value that was signed for a purpose.
+    /// Verifies and reads a value that was signed for a purpose.
     pub(super) fn unseal<T: DeserializeOwned>(&self, purpose: &str, sealed: &str) -> Option<T> {
         let (text, mac) = sealed.split_once('.').filter(|_| sealed.len() <= MAX_BYTES)?;
         let mac = URL_SAFE_NO_PAD.decode(mac).ok()?;
@@ -84,7 +85,7 @@ impl SessionKey {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()
     }
 
-    /// Signs a session that begins now, in seconds since 1970.
+    /// Issues a session that begins at `now`, in seconds since 1970.
     pub(super) fn issue(&self, user: &UserId, version: i64, now: i64) -> Result<String> {
         let header = JoseHeader { alg: "HS256".to_owned(), typ: Some("JWT".to_owned()) };
         let claims = SessionClaims { sub: user.to_string(), exp: now + SESSION_SECS, iat: now, ver: version };
@@ -94,12 +95,12 @@ impl SessionKey {
         Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(mac)))
     }
 
-    /// Reads a session.
+    /// Verifies and reads a session.
     pub(super) fn read(&self, token: &str, now: i64) -> Result<SessionClaims, SessionFault> {
         let claims = self.verified(token).ok_or(SessionFault::Invalid)?;
         match claims {
             claims if claims.exp <= now => Err(SessionFault::Expired),
-            // From the future: a clock went back, or a holder of the secret wants the session to last.
+            // Issued in the future: either a clock went back, or a holder of the secret wants a longer session.
             claims if claims.iat > now + LEEWAY_SECS => Err(SessionFault::Invalid),
             claims => Ok(claims),
         }
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_known_until_it_ends_and_by_its_own_key() {
+    fn a_session_is_valid_until_it_expires_and_only_with_its_key() {
         let (own, ada) = (key("a-secret-of-tests-and-nothing-else"), UserId::from_raw("ada").unwrap());
         let token = own.issue(&ada, 3, NOW).unwrap();
         let claims = own.read(&token, NOW + SESSION_SECS - 1).unwrap();
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_signed_by_hmac_is_no_session() {
+    fn unsigned_and_forged_tokens_are_invalid() {
         let (own, ada) = (key("a-secret-of-tests-and-nothing-else"), UserId::from_raw("ada").unwrap());
         let token = own.issue(&ada, 0, NOW).unwrap();
         let (signed, mac) = token.rsplit_once('.').unwrap();

@@ -1,4 +1,4 @@
-//! State of sign-in: the account of this browser, and whether there can be one.
+//! State of sign-in: the account of this browser, and whether accounts can be created.
 
 use super::{caller::Caller, identify::CallerProof};
 use crate::{ApiError, GatewayState, Json};
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Shows the account that is signed in.
+/// Shows the signed-in account.
 pub(super) async fn me(
     gateway: GatewayState,
     Extension(proof): Extension<CallerProof>,
@@ -37,13 +37,13 @@ pub(super) async fn me(
 /// State of an installation's accounts.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SetupStatus {
-    /// Whether the first administrator is still to be made.
+    /// Whether the first administrator still has to be created.
     needs_setup: bool,
-    /// Whether visitors may make themselves an account.
+    /// Whether visitors may register accounts.
     registration_enabled: bool,
 }
 
-/// Shows whether an administrator is still to be made, and whether visitors may make themselves an account.
+/// Shows whether the first administrator still has to be created, and whether visitors may register accounts.
 pub(super) async fn setup(gateway: GatewayState) -> Result<Json<SetupStatus>, ApiError> {
     let needs_setup = !gateway.db().has_administrator().await?;
     Ok(Json(SetupStatus { needs_setup, registration_enabled: gateway.config().registration }))

@@ -1,5 +1,5 @@
-//! Streams end with the proof by which they were asked for: with a session, when its account goes or gets another
-//! password; with a token, when it is revoked; and without an account, when the first one is added.
+//! Ends streams when their proof becomes invalid: a session, when its account is deleted or gets another password; a
+//! token, when it is revoked; and access without accounts, when the first account is added.
 
 use super::ShownRequest;
 use crate::{GatewayState, auth, http::guests::Visitor};
@@ -12,10 +12,10 @@ use axum::{
 use futures_util::StreamExt;
 use std::{net::IpAddr, time::Duration};
 
-/// Interval at which a proof is checked again.
+/// Interval between two checks of a proof.
 const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
-/// A request, to look at its proof later.
+/// A request whose proof is checked again later.
 pub(crate) struct StreamWatch {
     gateway: GatewayState,
     method: Method,
@@ -37,7 +37,7 @@ impl StreamWatch {
         }
     }
 
-    /// Ends an answer that is a stream when the proof of its request does. Others are over at once.
+    /// Ends a streamed response when the proof of its request becomes invalid. Other responses are passed through.
     pub(crate) fn over(self, answer: Response) -> Response {
         let kind = answer.headers().get(header::CONTENT_TYPE);
         if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
@@ -48,7 +48,7 @@ impl StreamWatch {
         Response::from_parts(parts, Body::from_stream(stream))
     }
 
-    /// Returns when the proof is none any more. A store that does not answer ends nothing.
+    /// Returns when the proof becomes invalid. A store failure does not end the stream.
     async fn ended(self) {
         loop {
             tokio::time::sleep(CHECK_INTERVAL).await;

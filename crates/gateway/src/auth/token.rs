@@ -1,20 +1,20 @@
-//! The token for a gateway that other machines can reach and for which the operator chose none.
+//! The operator's token, generated if the gateway needs one and the operator chose none.
 
 use anyhow::{Context, Result};
-use pudu_client::base::MessageId;
+use pudu_base::MessageId;
 use pudu_kit::file;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use std::{io::ErrorKind, path::Path};
 
-/// The file's name in the home.
+/// File name in the home folder.
 pub const FILE: &str = "gateway-token";
 
-/// Returns the kept token; makes one that only this user can read if there is none.
+/// Returns the stored token. If there is none, creates one that only this system user can read.
 pub fn kept(home: &Path) -> Result<SecretString> {
     kept_as(home, FILE)
 }
 
-/// Returns the secret that is kept in a file of the home; makes one likewise.
+/// Returns the secret stored in a file of the home folder. Creates it if it is missing.
 pub fn kept_as(home: &Path, file: &str) -> Result<SecretString> {
     let path = home.join(file);
     match std::fs::read_to_string(&path) {
@@ -25,31 +25,36 @@ pub fn kept_as(home: &Path, file: &str) -> Result<SecretString> {
     }
 }
 
-/// Returns the kept token, if there is one.
+/// Returns the stored token, if there is one.
 pub fn found(home: &Path) -> Option<SecretString> {
     let token = std::fs::read_to_string(home.join(FILE)).ok()?;
     Some(token.trim().to_owned()).filter(|token| !token.is_empty()).map(SecretString::from)
 }
 
-fn make(path: &Path) -> Result<SecretString> {
+/// Returns a new secret without storing it.
+pub fn fresh() -> Result<SecretString> {
     let mut bytes = [0u8; 24];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
-    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    // Beside and renamed, so that no half-written token is ever read.
+    getrandom::fill(&mut bytes)
+        .map_err(|error| anyhow::anyhow!("the system's random number generator failed: {error}"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+}
+
+fn make(path: &Path) -> Result<SecretString> {
+    let token = fresh()?;
+    // Written next to the target and renamed, so that a partial token is never read.
     let beside = path.with_extension(MessageId::fresh().as_str());
-    let written = file::replace(path, &beside, token.as_bytes(), 0o600);
+    let written = file::replace(path, &beside, token.expose_secret().as_bytes(), 0o600);
     written.with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(token.into())
+    Ok(token)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use secrecy::ExposeSecret;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_token_is_made_once_and_only_its_owner_can_read_it() {
+    fn a_token_is_created_once_and_only_its_owner_can_read_it() {
         let home = tempfile::tempdir().unwrap();
         let first = kept(home.path()).unwrap();
         assert_eq!(first.expose_secret().len(), 48);

@@ -1,4 +1,4 @@
-//! Tokens for programs: the caller's own, and every user's for an administrator. A token's text is shown once.
+//! Tokens for programs: the caller's own, and all users' for an administrator. A token's text is shown once.
 
 use super::{caller::Caller, identify::CallerProof};
 use crate::{ApiError, Created, GatewayState, Json, http::NoticeAnswer, openapi::Described};
@@ -6,13 +6,13 @@ use axum::{
     extract::{FromRequestParts, Path},
     http::request::Parts,
 };
-use pudu_client::base::UserId;
+use pudu_base::UserId;
 use pudu_people::accounts::{self, AccountError, TokenOrder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A token that is wanted.
+/// A token to create.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct WantedToken {
     name: String,
@@ -28,7 +28,7 @@ impl WantedToken {
     }
 }
 
-/// Lists one's own tokens.
+/// Lists the caller's own tokens.
 pub(super) async fn own(
     gateway: GatewayState,
     _: SignedInPerson,
@@ -38,7 +38,7 @@ pub(super) async fn own(
     Ok(Json(all.iter().map(accounts::shown_token).collect()))
 }
 
-/// Makes oneself a token.
+/// Creates a token for the caller.
 pub(super) async fn add_own(
     gateway: GatewayState,
     _: SignedInPerson,
@@ -48,7 +48,7 @@ pub(super) async fn add_own(
     make(&gateway, &caller, &caller.user, wanted).await
 }
 
-/// Revokes a token of one's own.
+/// Revokes one of the caller's tokens.
 pub(super) async fn revoke_own(
     gateway: GatewayState,
     _: SignedInPerson,
@@ -64,7 +64,7 @@ pub(super) async fn all(gateway: GatewayState) -> Result<Json<Value>, ApiError> 
     Ok(Json(json!({ "tokens": all.iter().map(accounts::shown_token_of).collect::<Vec<_>>() })))
 }
 
-/// Makes a token for a user; for the local user if none is named.
+/// Creates a token for a user; for the local user if none is named.
 pub(super) async fn add(
     gateway: GatewayState,
     caller: Caller,
@@ -86,7 +86,7 @@ pub(super) async fn revoke(
     revoked(&gateway, &caller, &id, None).await
 }
 
-/// A caller with a session. Others may not make tokens: a leaked token would create new ones for itself.
+/// A caller with a session. Other callers may not create tokens: a leaked token could otherwise replicate itself.
 pub(crate) struct SignedInPerson;
 
 impl Described for SignedInPerson {}
@@ -110,7 +110,7 @@ async fn make(
 ) -> Result<Created<Value>, ApiError> {
     let made = accounts::add_token(&gateway.db(), caller.audit_name(), user, wanted.order()).await;
     let (token, text) = made.map_err(|error| match error {
-        // As DeerFlow answers.
+        // The same status as in DeerFlow.
         AccountError::Token(_) => ApiError::bad_request(error.to_string()),
         error => error.into(),
     })?;

@@ -56,7 +56,7 @@ mod tests {
         value[key].as_str().unwrap()
     }
 
-    /// Returns every file below a folder, its path from there without `.gz`.
+    /// Collects the paths of all files below a folder, relative to it and without `.gz`.
     fn below(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
         for entry in fs::read_dir(folder).unwrap() {
             let entry = entry.unwrap();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_found() {
+    fn missing_files_are_not_found() {
         for path in ["", "katex", "katex/none.js", "../manifest.json", "katex/../mermaid/LICENSE"] {
             assert!(find(path).is_none(), "{path}");
         }

@@ -1,4 +1,4 @@
-//! Checks of the page's words: each has a translation, and none is left over.
+//! Checks of the page's texts: each has a translation, and no translation is unused.
 
 use super::{PAGE, PAGE_FILES};
 use std::collections::BTreeSet;
@@ -7,14 +7,14 @@ fn file(name: &str) -> &'static str {
     PAGE_FILES.iter().find(|(known, _)| *known == name).unwrap().1
 }
 
-/// Reads a table: a line for each text, `'English': 'translation',`.
+/// Parses a table with one line per text: `'English': 'translation',`.
 fn table(text: &str) -> Vec<(&str, &str)> {
     let rows =
         text.lines().filter_map(|line| line.strip_prefix("  '")?.strip_suffix("',")?.split_once("': '"));
     rows.collect()
 }
 
-/// Returns the texts of a script that are translated: t`…`, with `{0}` for the first inserted value.
+/// Returns the translatable texts of a script: t`…`, with `{0}` for the first inserted value.
 fn marked(script: &str) -> Vec<String> {
     let is_mark =
         |at: usize| !script.split_at(at).0.ends_with(|c: char| c.is_alphanumeric() || "_$.`".contains(c));
@@ -37,7 +37,7 @@ fn key(mut rest: &str) -> String {
     key
 }
 
-/// Returns how long an expression is that a brace ends.
+/// Returns the length of an expression that ends with a brace.
 fn length(expression: &str) -> usize {
     let mut depth = 0;
     let end = expression.char_indices().find(|(_, letter)| {
@@ -51,7 +51,7 @@ fn length(expression: &str) -> usize {
     end.unwrap().0
 }
 
-/// Returns the texts of the document that people read or hear.
+/// Returns the texts of the document that people read or that screen readers speak.
 fn document_texts(document: &str) -> Vec<&str> {
     let body = document.split_once("<body>").unwrap().1;
     let texts = body.split('>').filter_map(|part| part.split('<').next()).map(str::trim);
@@ -70,7 +70,7 @@ fn each_text_of_the_page_is_translated_once_and_none_is_left_over() {
     texts.extend(document_texts(PAGE).into_iter().map(str::to_owned));
     let rows = table(file("zh-hans.js"));
     let translated: BTreeSet<String> = rows.iter().map(|(english, _)| (*english).to_owned()).collect();
-    assert_eq!(translated.len(), rows.len(), "a text stands there twice");
+    assert_eq!(translated.len(), rows.len(), "a text occurs twice");
     assert_eq!(texts.difference(&translated).collect::<Vec<_>>(), [""; 0], "not translated");
     assert_eq!(translated.difference(&texts).collect::<Vec<_>>(), [""; 0], "left over");
     let places = |text: &str| (0..9).map(|at| text.matches(&format!("{{{at}}}")).count()).collect::<Vec<_>>();
@@ -80,7 +80,7 @@ fn each_text_of_the_page_is_translated_once_and_none_is_left_over() {
 }
 
 #[test]
-fn marks_are_found_with_what_stands_in_them() {
+fn marked_texts_are_found_with_their_inserted_values() {
     let script = "a(t`one`); b(t`${x.map(y => `${y}`)} of ${z ?? { a: 1 }.a} done`); start`no`";
     assert_eq!(marked(script), ["one", "{0} of {1} done"]);
 }

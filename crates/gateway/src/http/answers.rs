@@ -1,11 +1,11 @@
-//! Answers that several routes give.
+//! Responses shared by several routes.
 
 use super::json::Json;
 use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use pudu_client::net::scrub;
+use pudu_net::scrub;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ pub(crate) struct NoticeAnswer {
     pub(crate) message: &'static str,
 }
 
-/// JSON without the secrets that a tool may have found.
+/// JSON without secrets that a tool may have found.
 pub(crate) struct Scrubbed<T>(pub(crate) T);
 
 impl<T: Serialize> IntoResponse for Scrubbed<T> {
@@ -51,7 +51,7 @@ impl<T: Serialize> IntoResponse for Scrubbed<T> {
     }
 }
 
-/// JSON of something that was made, with the status 201.
+/// JSON of a created object, with status 201.
 pub(crate) struct Created<T>(pub(crate) T);
 
 impl<T: Serialize> IntoResponse for Created<T> {

@@ -1,4 +1,4 @@
-//! Limits of requests' bodies, and the refusals that name them.
+//! Size limits of request bodies, and the errors that name them.
 
 use axum::{
     Extension,
@@ -7,24 +7,24 @@ use axum::{
 };
 use bytesize::ByteSize;
 
-/// Maximum size of a body that nothing else is said of, in bytes.
+/// Default maximum size of a body, in bytes.
 pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// The limit of a route's bodies, in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct BodyLimit(usize);
 
-/// Returns the layers of a limit.
+/// Returns the layers that enforce a limit.
 pub(crate) fn layers(bytes: usize) -> (DefaultBodyLimit, Extension<BodyLimit>) {
     (DefaultBodyLimit::max(bytes), Extension(BodyLimit(bytes)))
 }
 
-/// Writes a limit for people, and to the byte.
+/// Formats a limit for people, with the exact number of bytes.
 pub(crate) fn text(bytes: u64) -> String {
     format!("{} ({bytes} bytes)", ByteSize(bytes))
 }
 
-/// Size of a body, as far as it is known before reading.
+/// Size of a body, as far as it is known before the body is read.
 pub(crate) struct LimitedBody {
     limit: usize,
     size: Option<u64>,
@@ -42,8 +42,8 @@ impl LimitedBody {
     pub(crate) fn exceeded(&self) -> String {
         let limit = text(self.limit as u64);
         match self.size {
-            Some(size) => format!("the body has {size} bytes; {limit} are the most here"),
-            None => format!("the body has more than {limit}, the most here"),
+            Some(size) => format!("the body has {size} bytes; the limit here is {limit}"),
+            None => format!("the body is too large; the limit here is {limit}"),
         }
     }
 }

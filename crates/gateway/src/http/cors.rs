@@ -1,4 +1,4 @@
-//! Pages of other origins that the operator has named: browsers let them read answers.
+//! CORS: lets pages of other origins read responses, if the operator named these origins.
 
 use super::ignored;
 use crate::threads::search;
@@ -6,13 +6,13 @@ use axum::http::{HeaderName, HeaderValue, header};
 use std::time::Duration;
 use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
 
-/// Browsers ask again after this time.
+/// How long browsers cache a preflight response.
 const MAX_AGE: Duration = Duration::from_secs(600);
 /// Headers that scripts of such pages may read.
 const EXPOSED: [HeaderName; 5] =
     [header::CONTENT_LOCATION, header::LOCATION, ignored::HEADER, search::NEXT_PAGE, search::NEXT_CURSOR];
 
-/// Returns the layer that answers for these origins; `None` if there are none.
+/// Returns the CORS layer for these origins; `None` if there are none.
 pub(crate) fn layer(origins: &[String]) -> Option<CorsLayer> {
     let origins: Vec<HeaderValue> = origins.iter().filter_map(|origin| origin.parse().ok()).collect();
     let layer = CorsLayer::new()

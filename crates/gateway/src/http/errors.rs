@@ -1,6 +1,6 @@
-//! Errors of requests: an HTTP status, and the reason as `{"detail": …}`, the form that DeerFlow's clients read.
+//! Errors of requests: an HTTP status, and the reason as `{"detail": …}`, the format that DeerFlow's clients read.
 //!
-//! Errors of the framework (no such route, another method) get the same form.
+//! Errors of the framework (unknown route, wrong method) get the same format.
 
 use axum::{
     Json,
@@ -10,7 +10,8 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use pudu_client::{base::LogError, store::StoreError};
+use pudu_base::LogError;
+use pudu_store::StoreError;
 use serde_json::{Value, json};
 use std::fmt::Display;
 
@@ -21,9 +22,9 @@ const MAX_TEXT_BYTES: usize = 16 * 1024;
 #[derive(Debug, PartialEq)]
 pub(crate) struct ApiError {
     status: StatusCode,
-    /// A sentence for people; an object with a code, or a list of places, where a program needs them.
+    /// A sentence for people, or for programs an object with a code or a list of locations.
     detail: Value,
-    /// Time after which the client may try again, in seconds.
+    /// How long the client should wait before it tries again, in seconds.
     retry_after: Option<u64>,
 }
 
@@ -58,12 +59,12 @@ impl ApiError {
         unavailable SERVICE_UNAVAILABLE,
     }
 
-    /// Makes an error.
+    /// Creates an error.
     pub(crate) fn new(status: StatusCode, detail: impl Into<Value>) -> Self {
         Self { status, detail: detail.into(), retry_after: None }
     }
 
-    /// Makes an error with a code for programs.
+    /// Creates an error with a code for programs.
     pub(crate) fn coded(status: StatusCode, code: &str, message: &str) -> Self {
         Self::new(status, json!({ "code": code, "message": message }))
     }
@@ -71,7 +72,7 @@ impl ApiError {
     /// Logs that the store failed, and asks the client to try again.
     pub(crate) fn store(error: &dyn Display) -> Self {
         tracing::error!(%error, "failed to read or write store for a client");
-        Self::unavailable("the store does not answer just now; try again")
+        Self::unavailable("the database does not respond at the moment; try again")
     }
 
     /// Asks the client to wait this number of seconds.
@@ -85,7 +86,8 @@ impl ApiError {
 
     /// Returns the reason as text.
     pub(crate) fn body_text(&self) -> String {
-        self.detail.as_str().map_or_else(|| self.detail.to_string(), str::to_owned)
+        let text = self.detail.as_str().or(self.detail["message"].as_str());
+        text.map_or_else(|| self.detail.to_string(), str::to_owned)
     }
 }
 
@@ -111,11 +113,11 @@ impl From<LogError> for ApiError {
     }
 }
 
-/// Something failed that no client can do anything about.
+/// An internal failure, which the client cannot fix.
 impl From<anyhow::Error> for ApiError {
     fn from(error: anyhow::Error) -> Self {
         tracing::error!("failed to answer a request: {error:#}");
-        Self::internal("that could not be done just now; the log says why")
+        Self::internal("the request failed; see the log for the reason")
     }
 }
 
@@ -125,9 +127,9 @@ impl From<RawPathParamsRejection> for ApiError {
     }
 }
 
-/// Gives an error in plain text, or without words, the shape of the others: `{"detail": "…"}`.
+/// Converts an error in plain text or without a body into the usual format: `{"detail": "…"}`.
 pub(crate) async fn shape(request: Request, next: Next) -> Response {
-    // Signed links are opened by people.
+    // People open signed links in a browser, so those errors stay plain text.
     let for_people = request.uri().path().starts_with("/files/");
     let response = next.run(request).await;
     let failed = response.status().is_client_error() || response.status().is_server_error();
@@ -140,9 +142,9 @@ pub(crate) async fn shape(request: Request, next: Next) -> Response {
     let text = to_bytes(body, MAX_TEXT_BYTES).await.unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let detail = match (text.trim(), parts.status) {
-        ("", StatusCode::NOT_FOUND) => "there is nothing at this address",
-        (_, StatusCode::PAYLOAD_TOO_LARGE) => "the body has more than 1 MiB, the most here",
-        ("", StatusCode::METHOD_NOT_ALLOWED) => "this address does not take this method",
+        ("", StatusCode::NOT_FOUND) => "not found: no route has this path",
+        (_, StatusCode::PAYLOAD_TOO_LARGE) => "the body is too large; the limit here is 1 MiB",
+        ("", StatusCode::METHOD_NOT_ALLOWED) => "method not allowed here",
         ("", status) => status.canonical_reason().unwrap_or("refused"),
         (text, _) => text,
     };

@@ -1,8 +1,8 @@
-//! Failures to prove that a post comes from a platform, or that the caller knows the token. A peer that fails again and
-//! again is refused, or slowed down, for a while.
+//! Failed proofs that a post comes from a platform, or that the caller knows the token. A peer that fails too often is
+//! refused or slowed down for a while.
 //!
-//! A proxy in front of the gateway represents all its clients, so it has to name the client in `X-Forwarded-For`.
-//! Without that, no failure is counted, because one failing client would shut out the platform.
+//! All clients behind a proxy connect from the proxy's address, so it has to name the client in `X-Forwarded-For`.
+//! Otherwise failed posts are not counted, because one failing client would shut out the platform.
 
 use axum::http::HeaderMap;
 use std::{
@@ -13,10 +13,10 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Number of failures within a minute that are taken for mistakes.
+/// Number of failures within a minute that are tolerated as mistakes.
 const MISTAKES: u32 = 20;
 const MINUTE: Duration = Duration::from_secs(60);
-/// Maximum number of peers remembered; further ones are not counted before one of those is forgotten.
+/// Maximum number of peers remembered. Failures of further ones are not counted until another is forgotten.
 const MAX_TRACKED_PEERS: usize = 4096;
 
 /// The recent failures.
@@ -67,9 +67,9 @@ pub(crate) fn peer(connected: IpAddr, headers: &HeaderMap) -> Option<IpAddr> {
     if !may_be_proxy(connected) {
         return Some(network(connected));
     }
-    // Only the last entry is the proxy's own: earlier ones came with the request.
-    let told = headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
-    let last = told.rsplit(',').next()?.trim();
+    // Only the last entry was added by the proxy: earlier ones came with the request.
+    let value = headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
+    let last = value.rsplit(',').next()?.trim();
     last.parse::<IpAddr>().ok().map(|peer| network(peer.to_canonical()))
 }
 
@@ -81,8 +81,8 @@ pub(crate) fn may_be_proxy(peer: IpAddr) -> bool {
     }
 }
 
-/// Returns the network by which a peer is counted: for IPv6 the /64, because a client with one of its addresses has
-/// all.
+/// Returns the network that a peer's failures are counted for: the /64 for IPv6, because a client usually has all of
+/// its addresses.
 pub(crate) fn network(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_fails_too_often_is_left_alone_for_a_minute() {
+    fn a_peer_that_fails_too_often_is_refused_for_a_minute() {
         let (failures, start) = (Failures::default(), Instant::now());
         let (eve, other) = (Some([203, 0, 113, 7].into()), Some([203, 0, 113, 8].into()));
         for _ in 0..MISTAKES {
@@ -107,11 +107,11 @@ mod tests {
         assert!(!failures.are_too_many(other, start) && !failures.are_too_many(None, start));
         assert!(!failures.are_too_many(eve, start + MINUTE));
         failures.add(eve, start + MINUTE);
-        assert!(!failures.are_too_many(eve, start + MINUTE), "it is counted anew");
+        assert!(!failures.are_too_many(eve, start + MINUTE), "counting starts again");
     }
 
     #[test]
-    fn only_so_many_are_remembered() {
+    fn number_of_remembered_peers_is_limited() {
         let (failures, start) = (Failures::default(), Instant::now());
         let peer = |n: usize| Some(IpAddr::from(u32::try_from(n).unwrap().to_be_bytes()));
         for n in 0..MAX_TRACKED_PEERS + 10 {
@@ -123,10 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_says_for_whom_it_asks() {
+    fn a_proxy_names_its_client() {
         let check = |connected: &str, forwarded: Option<&str>, expect: Option<&str>| {
             let mut headers = HeaderMap::new();
-            forwarded.map(|told| headers.insert("x-forwarded-for", told.parse().unwrap()));
+            forwarded.map(|value| headers.insert("x-forwarded-for", value.parse().unwrap()));
             let expect: Option<IpAddr> = expect.map(|peer| peer.parse().unwrap());
             assert_eq!(peer(connected.parse().unwrap(), &headers), expect, "{connected} {forwarded:?}");
         };

@@ -1,5 +1,5 @@
-//! Files on their way out: whole or in part, and never as a page of ours. Content that a browser would run is sent as a
-//! download, and every file in a sandbox of the browser's.
+//! Responses with files: whole or in part, and never in the page's origin. Content that a browser would execute is sent
+//! as a download, and every file is sent with a sandbox policy.
 
 use super::guests::Visitor;
 use crate::GatewayState;
@@ -10,9 +10,9 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use pudu_client::wire::{artifact, upload::in_address};
 use pudu_dispatch::sent;
 use pudu_kit::clock;
+use pudu_langgraph::{artifact, upload::in_address};
 use std::{
     fs::{File, Metadata},
     io::{self, Read, Seek, SeekFrom},
@@ -23,8 +23,8 @@ use std::{
 use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
-/// Media types that a browser may execute, wherever the file comes from. Any XML may be a picture or a page with
-/// scripts.
+/// Media types that a browser may execute, so that they are unsafe from any source. Any XML may be an image or a page
+/// with scripts.
 const ACTIVE: [&str; 8] = [
     "text/html",
     "text/xml",
@@ -41,20 +41,20 @@ const ACTIVE: [&str; 8] = [
 pub(crate) enum FileDisposition {
     /// As a download.
     Download,
-    /// In the browser, unless it would run there.
+    /// In the browser, unless it would be executed there.
     Inline,
-    /// In a frame of the page, where it may run without the page's origin and reach no address.
+    /// In a frame of the page, where it is executed without the page's origin and without network access.
     Framed,
 }
 
-/// Policy of a file that a browser shows: nothing runs, nothing is loaded. A picture may have styles and pictures inside.
+/// Policy of a file that a browser shows: it executes and loads nothing. An image may contain styles and images.
 const SHOWN_POLICY: &str =
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:";
-/// Policy of a page that runs in a frame: it has an opaque origin and loads nothing.
+/// Policy of a page that is executed in a frame: it has an opaque origin and loads nothing.
 const FRAMED_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; \
      img-src data: blob:; font-src data:; media-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
-/// Sends the file that a signed link opens.
+/// Sends the file of a signed link.
 pub(crate) async fn linked(
     gateway: GatewayState,
     Path(token): Path<String>,
@@ -62,8 +62,7 @@ pub(crate) async fn linked(
     headers: HeaderMap,
 ) -> Response {
     let shared = &gateway.0.shared;
-    let gone =
-        || (StatusCode::NOT_FOUND, "this link does not open a file, or not any more\n").into_response();
+    let gone = || (StatusCode::NOT_FOUND, "this link is invalid or has expired\n").into_response();
     let Some(opened) = shared.links.read(&token, clock::now()) else { return gone() };
     visitor.prove();
     if let Some(kept) = opened.kept() {
@@ -72,13 +71,13 @@ pub(crate) async fn linked(
         let file = file.into_std().await;
         return send(&headers, file, sent::ASKED, FileDisposition::Download).await.unwrap_or_else(|_| gone());
     }
-    let Ok(files) = shared.client.files(&opened.thread).await else { return gone() };
+    let Ok(files) = shared.agent.files(&opened.thread).await else { return gone() };
     let Ok((file, _)) = files.open(&opened.path).await else { return gone() };
     let name = opened.path.rsplit('/').next().unwrap_or_default();
     send(&headers, file, name, FileDisposition::Download).await.unwrap_or_else(|_| gone())
 }
 
-/// Sends an open file, or the part that is asked for.
+/// Sends an open file, or the requested part.
 pub(crate) async fn send(
     headers: &HeaderMap,
     file: File,
@@ -106,7 +105,7 @@ pub(crate) async fn send(
     Ok(response)
 }
 
-/// Sends a file from memory, with the same headers but whole.
+/// Sends a whole file from memory, with the same headers.
 pub(crate) fn send_bytes(bytes: Vec<u8>, name: &str, show: FileDisposition) -> Response {
     let head = usize::try_from(artifact::HEAD).unwrap_or(usize::MAX);
     let kind = artifact::media_type(name, bytes.get(..head).unwrap_or(&bytes));
@@ -121,7 +120,7 @@ fn described(name: &str, kind: &str, show: FileDisposition) -> HeaderMap {
     let attached = show == FileDisposition::Download || (is_active(kind) && !runs);
     let place = if attached { "attachment" } else { "inline" };
     let name = in_address(name);
-    // A download is bytes: no browser may guess another type.
+    // A download is always bytes, so that browsers do not guess another type.
     let kind = match show {
         FileDisposition::Download => "application/octet-stream".to_owned(),
         _ if kind.starts_with("text/") => format!("{kind}; charset=utf-8"),
@@ -161,7 +160,7 @@ impl FileValidator {
         Self { tag, date: httpdate::fmt_http_date(modified) }
     }
 
-    /// Whether a list of tags has this one.
+    /// Returns whether a list of tags contains this one.
     fn is_in(&self, list: &str) -> bool {
         list.split(',')
             .any(|tag| matches!(tag.trim(), "*") || tag.trim().trim_start_matches("W/") == self.tag)
@@ -171,7 +170,7 @@ impl FileValidator {
 /// The requested part of a file.
 #[derive(Debug, PartialEq, Eq)]
 enum FileRequest {
-    /// The asker has it already.
+    /// The client already has the current version.
     Nothing,
     All,
     Part(RangeInclusive<u64>),
@@ -187,13 +186,13 @@ fn wanted(headers: &HeaderMap, seal: &FileValidator, size: u64) -> FileRequest {
     if same {
         return FileRequest::Nothing;
     }
-    // A part of something else is of no use.
+    // A range of another version would be useless.
     let current = text(header::IF_RANGE).is_none_or(|have| have == seal.tag || have == seal.date);
     let Some(asked) = text(header::RANGE).filter(|_| current) else { return FileRequest::All };
     let Ok(parsed) = http_range_header::parse_range_header(asked) else { return FileRequest::All };
     match parsed.validate(size).map(<[_; 1]>::try_from) {
         Ok(Ok([range])) => FileRequest::Part(range),
-        // Several parts may be answered with the whole.
+        // A request for several ranges may be answered with the whole file.
         Ok(Err(_)) => FileRequest::All,
         Err(_) => FileRequest::Impossible,
     }
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_of_a_file() {
+    fn headers_select_the_whole_file_a_part_or_nothing() {
         let seal = FileValidator { tag: "\"a\"".into(), date: "Sun, 06 Nov 1994 08:49:37 GMT".into() };
         let check = |pairs: &[(header::HeaderName, &str)], expect: FileRequest| {
             assert_eq!(wanted(&headers(pairs), &seal, 100), expect, "{pairs:?}");
@@ -245,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_runs_in_a_frame_only_and_without_an_origin() {
+    fn a_page_runs_only_in_a_frame_and_without_an_origin() {
         let policy = |name: &str, show| {
             let response = send_bytes(b"x".to_vec(), name, show);
             let text = |name| response.headers()[name].to_str().unwrap().to_owned();
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_would_run_is_a_download() {
+    fn content_that_a_browser_would_execute_is_a_download() {
         let check = |name: &str, kind: &str, disposition: &str| {
             let response = send_bytes(b"x".to_vec(), name, FileDisposition::Inline);
             let text = |name| response.headers()[name].to_str().unwrap();

@@ -1,5 +1,5 @@
-//! Connections that have proved nothing yet. Such a guest keeps its place only until another client needs it, so that a
-//! client with many silent connections shuts out only itself.
+//! Connections without a proven caller. Such a guest keeps its place only until another client needs it. A client with
+//! many silent connections therefore shuts out only itself.
 
 use super::failures::network;
 use std::{
@@ -12,15 +12,15 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// All that are connected.
+/// The open connections.
 #[derive(Clone)]
 pub(crate) struct Guests {
     all: Arc<Mutex<GuestBook>>,
-    /// Maximum number of connections of one address that have proved nothing.
+    /// Maximum number of unproven connections from one address.
     share: usize,
 }
 
-/// In the order in which they came.
+/// Connections in order of arrival.
 #[derive(Default)]
 struct GuestBook {
     next: u64,
@@ -33,18 +33,18 @@ struct Stay {
     leave: CancellationToken,
 }
 
-/// Notes whether a connection's requests have proved their caller.
+/// Records whether a connection's requests have proved their caller.
 #[derive(Clone)]
 pub(crate) struct Visitor(Arc<AtomicBool>);
 
 impl Visitor {
-    /// Notes that the connection belongs to an admitted caller.
+    /// Records that the connection belongs to an admitted caller.
     pub(crate) fn prove(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// One that is connected, as long as this is there.
+/// An open connection; removed from the list on drop.
 pub(crate) struct Guest {
     all: Arc<Mutex<GuestBook>>,
     number: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// Is cancelled when the place is needed.
+    /// Returns the token that is cancelled when another connection needs the place.
     pub(crate) fn asked_to_leave(&self) -> &CancellationToken {
         &self.leave
     }
@@ -83,7 +83,7 @@ impl Guests {
         (Visitor(proved), Guest { all: self.all.clone(), number, leave })
     }
 
-    /// Sends the first of an address away that has as many as it may. Its next one is about to come.
+    /// Closes the oldest unproven connection of an address that has reached its limit, to make room for its next one.
     pub(crate) fn keep_share(&self, from: IpAddr) {
         let (book, from) = (self.lock(), network(from.to_canonical()));
         let mut own = book.unproved().filter(|entry| entry.from == from);
@@ -93,7 +93,8 @@ impl Guests {
         }
     }
 
-    /// Sends the first of that address away that has most; returns whether there was one.
+    /// Closes the oldest unproven connection of the address with the most such connections. Returns whether there was
+    /// one.
     pub(crate) fn send_one_away(&self) -> bool {
         let book = self.lock();
         let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
@@ -128,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn who_has_most_and_proves_nothing_leaves_first() {
+    fn the_oldest_unproven_connection_of_the_busiest_address_closes_first() {
         let all = Guests::new(3);
         let [one, two] = ["2001:db8::1", "192.0.2.1"].map(|address| address.parse().unwrap());
         let same_network = "2001:db8::2".parse().unwrap();
         let guests: Vec<_> = [two, one, same_network, two, one].map(|from| all.enter(from)).into();
         guests[1].0.prove();
         assert!(all.send_one_away());
-        // Both have two that prove nothing: any of the two addresses, its first.
+        // Both addresses have two unproven connections: the first one of each address is closed.
         assert_eq!(gone(&guests).len(), 1);
         while all.send_one_away() {}
         assert_eq!(gone(&guests), [0, 2, 3, 4]);
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_has_no_more_than_its_share() {
+    fn unproven_connections_of_one_address_are_limited() {
         let all = Guests::new(3);
         let from = "192.0.2.1".parse().unwrap();
         let guests: Vec<_> = (0..5)

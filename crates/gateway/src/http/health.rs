@@ -1,4 +1,4 @@
-//! Whether the daemon lives, and whether it can do its work.
+//! Health and readiness of the daemon.
 
 use super::json::Json;
 use crate::GatewayState;
@@ -18,7 +18,7 @@ pub(crate) struct ProcessHealth {
     uptime_seconds: u64,
 }
 
-/// Answers that the process lives.
+/// Reports that the process is alive.
 pub(crate) async fn health(gateway: GatewayState) -> Json<ProcessHealth> {
     let uptime_seconds = gateway.0.started.elapsed().as_secs();
     Json(ProcessHealth { status: "healthy", service: "pudu", uptime_seconds })
@@ -30,7 +30,7 @@ pub(crate) struct ServerOk {
     ok: bool,
 }
 
-/// Answers as LangGraph's server does.
+/// Answers like LangGraph's server.
 pub(crate) async fn ok() -> Json<ServerOk> {
     Json(ServerOk { ok: true })
 }
@@ -43,7 +43,7 @@ pub(crate) struct ServerInfo {
     flags: ServerFlags,
 }
 
-/// Whether the server has each optional part.
+/// Optional parts of the server.
 #[derive(Serialize, JsonSchema)]
 struct ServerFlags {
     assistants: bool,
@@ -51,19 +51,19 @@ struct ServerFlags {
     langsmith: bool,
 }
 
-/// Returns the version, and which of LangGraph's optional parts there are.
+/// Returns the version, and which optional parts of LangGraph's API exist.
 pub(crate) async fn info() -> Json<ServerInfo> {
     let flags = ServerFlags { assistants: true, crons: false, langsmith: false };
     Json(ServerInfo { service: "pudu", version: env!("CARGO_PKG_VERSION"), flags })
 }
 
-/// Readiness: the store answers, there is room for one of the accounts, there is a model, one of the platforms is
-/// there if there are any, and the daemon is not on its way out. A platform that is away is named: to restart the
-/// daemon would take it from all the others.
+/// Reports readiness: the store answers, at least one account has room for messages, a model is configured, at least
+/// one platform is connected if any is configured, and the daemon is not shutting down. A disconnected platform is only
+/// named, because restarting the daemon would disconnect all the others.
 pub(crate) async fn ready(gateway: GatewayState) -> (StatusCode, Json<Value>) {
     let shared = &gateway.0.shared;
     let store = shared.db.ping().await.is_ok();
-    let model = !shared.client.models().is_empty();
+    let model = !shared.agent.models().is_empty();
     let draining = shared.drain.is_cancelled();
     let mut channels = serde_json::Map::new();
     let (mut there, mut away, mut full) = (0, Vec::new(), Vec::new());
@@ -74,7 +74,7 @@ pub(crate) async fn ready(gateway: GatewayState) -> (StatusCode, Json<Value>) {
             full.push(name.clone());
         }
         match state {
-            // The page is this process: it says nothing of platforms.
+            // The page's account is always ready, so it does not count as a connected platform.
             _ if name == local::ACCOUNT => {}
             HealthState::Ready => there += 1,
             _ => away.push(name),

@@ -1,4 +1,4 @@
-//! Parts of a request that have no effect here. A header of the answer names them.
+//! Parts of a request that have no effect. A response header names them.
 
 use axum::http::{HeaderName, HeaderValue};
 
@@ -14,12 +14,12 @@ const MAX_NAME_CHARS: usize = 64;
 pub(crate) struct Ignored(Vec<String>);
 
 impl Ignored {
-    /// Names stream modes that are not known, and other options of a run.
+    /// Collects stream modes without frames and other ignored options of a run.
     pub(crate) fn of_run(modes: Vec<String>, options: Vec<String>) -> Self {
         Self(modes.into_iter().map(|mode| format!("stream_mode.{mode}")).chain(options).collect())
     }
 
-    /// Returns the header, or `None` where every part has its effect.
+    /// Returns the header; `None` if nothing was ignored.
     pub(crate) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
         let names: Vec<String> = self.0.iter().take(MAX_NAMES).map(|name| visible(name)).collect();
         let value = HeaderValue::from_str(&names.join(", ")).ok()?;
@@ -27,7 +27,7 @@ impl Ignored {
     }
 }
 
-/// Returns a name without characters that a header cannot hold or that separate names.
+/// Replaces the characters of a name that are invalid in a header or that separate names.
 fn visible(name: &str) -> String {
     let fits = |c: char| if c.is_ascii_graphic() && c != ',' { c } else { '?' };
     name.chars().take(MAX_NAME_CHARS).map(fits).collect()

@@ -1,5 +1,5 @@
-//! JSON of requests and answers, and forms of pages. A body that is to have keys is an object: serde would take a list
-//! of its values as well. A refusal names the place in the body and the value that belongs there.
+//! JSON bodies of requests and responses, and HTML forms. A body with keys must be an object, although serde would also
+//! accept an array of its values. An error names the location in the body and the expected value.
 
 use super::{body_limit::LimitedBody, errors::ApiError, urlencoded, wrong_value};
 use axum::{
@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use pudu_client::net::json::repair;
+use pudu_net::json::repair;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{DeserializeOwned, Visitor},
@@ -19,7 +19,7 @@ use serde_json::error::Category;
 /// JSON of a request or an answer.
 pub(crate) struct Json<T>(pub(crate) T);
 
-/// A form of a page, read as a query is.
+/// An HTML form, parsed like a query.
 pub(crate) struct Form<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
@@ -29,9 +29,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
         let media_type = media_type(request.headers());
         let kind = media_type.strip_prefix("application/").unwrap_or_default();
         if kind != "json" && !kind.ends_with("+json") {
-            return Err(ApiError::wrong_type(
-                "the body is to be JSON, with `Content-Type: application/json`",
-            ));
+            return Err(ApiError::wrong_type("send a JSON body with `content-type: application/json`"));
         }
         read(&whole_body(request, state).await?).map(Self)
     }
@@ -43,7 +41,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Form<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         const FORM: &str = "application/x-www-form-urlencoded";
         if media_type(request.headers()) != FORM {
-            let detail = format!("the body is to be a form, with `Content-Type: {FORM}`");
+            let detail = format!("send a form with `content-type: {FORM}`");
             return Err(ApiError::wrong_type(detail));
         }
         let form = urlencoded::read(&whole_body(request, state).await?);
@@ -57,8 +55,11 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-/// Reads a body, leniently: a client that cuts text by its length sends halves of pairs.
+/// Parses a body. Unpaired surrogates become U+FFFD, because clients that truncate text by its length send them.
 pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    if std::str::from_utf8(bytes).is_err() {
+        return Err(ApiError::bad_request("the body is not valid UTF-8"));
+    }
     let text = repair(bytes);
     let mut deserializer = serde_json::Deserializer::from_str(&text);
     let KeyedBody(body) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -71,16 +72,18 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
 
 fn unread(path: &str, error: &serde_json::Error) -> ApiError {
     let message = error.to_string();
-    // The place is reported separately.
+    // The location is reported separately.
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
     match error.classify() {
         _ if message == "recursion limit exceeded" => {
-            ApiError::invalid("the body is nested too deep: 127 levels are the most")
+            ApiError::invalid("the body is nested too deeply; the limit is 127 levels")
         }
         Category::Data => ApiError::invalid(wrong_value::describe(path, message)),
         Category::Syntax | Category::Eof | Category::Io => {
             let (line, column) = (error.line(), error.column());
-            ApiError::bad_request(format!("the body is no JSON: {message} (line {line}, character {column})"))
+            ApiError::bad_request(format!(
+                "the body is not valid JSON: {message} (line {line}, character {column})"
+            ))
         }
     }
 }
@@ -95,13 +98,13 @@ async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes
     })
 }
 
-/// Returns the type of a body, in small letters and without its parameters.
+/// Returns the media type of a body, in lower case and without its parameters.
 fn media_type(headers: &HeaderMap) -> String {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// A body whose keys are named.
+/// A body that must be an object.
 struct KeyedBody<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for KeyedBody<T> {
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_no_body_with_keys() {
+    fn a_list_is_refused_for_a_body_with_keys() {
         let named = NamedKeys { name: Some("a".to_owned()), count: 2, parts: Vec::new() };
         assert_eq!(read::<NamedKeys>(br#"{"name": "a", "count": 2}"#).unwrap(), named);
         assert_eq!(read::<NamedKeys>(b"{}").unwrap(), NamedKeys::default());
@@ -159,11 +162,10 @@ mod tests {
     }
 
     #[test]
-    fn foreign_bytes_in_texts_are_replaced_and_cost_nothing_else() {
+    fn invalid_bytes_in_texts_are_replaced_and_the_rest_is_kept() {
         for (body, name) in [
             (br#"{"name": "cut \ud83d"}"#.as_slice(), "cut \u{fffd}"),
             (br#"{"name": "\udc00 whole \ud83d\ude00"}"#, "\u{fffd} whole \u{1f600}"),
-            (b"{\"name\": \"latin \xfc\"}", "latin \u{fffd}"),
             (b"{\"name\": \"a\x00b \\u0000\"}", "a\u{fffd}b \u{fffd}"),
             (b"\xef\xbb\xbf{\"name\": \"mark\"}", "mark"),
             (b"{\"name\": \"raw\nline\ttab\"}", "raw\nline\ttab"),
@@ -174,7 +176,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_by_its_place_and_without_types_of_rust() {
+    fn invalid_utf8_is_refused() {
+        for body in
+            [b"{\"name\": \"latin \xfc\"}".as_slice(), b"\xff\xfe{\0}\0", b"{\"name\": \"\xed\xa0\x80\"}"]
+        {
+            let rejection = read::<NamedKeys>(body).unwrap_err();
+            let refused = (rejection.status().as_u16(), &*rejection.body_text());
+            assert_eq!(refused, (400, "the body is not valid UTF-8"), "{body:?}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_location_and_no_rust_types() {
         for (body, status, detail) in [
             ("[]", 422, "expected an object, got a list"),
             (r#"{"count": "secret"}"#, 422, "count: expected a whole number from 0 to 4294967295, got text"),
@@ -188,11 +201,11 @@ mod tests {
             (
                 r#"{"parts": [{"other": 1}]}"#,
                 422,
-                "parts[0]: there is no key `other`: expected one of `name`, `count`, `parts`",
+                "parts[0]: unknown key `other`: expected one of `name`, `count`, `parts`",
             ),
-            (r#"{"count": 1, "count": 1}"#, 422, "`count` stands there twice"),
-            ("{", 400, "the body is no JSON: EOF while parsing an object (line 1, character 1)"),
-            ("{} {}", 400, "the body is no JSON: trailing characters (line 1, character 4)"),
+            (r#"{"count": 1, "count": 1}"#, 422, "`count` is a duplicate key"),
+            ("{", 400, "the body is not valid JSON: EOF while parsing an object (line 1, character 1)"),
+            ("{} {}", 400, "the body is not valid JSON: trailing characters (line 1, character 4)"),
         ] {
             let rejection = read::<NamedKeys>(body.as_bytes()).unwrap_err();
             assert_eq!((rejection.status().as_u16(), &*rejection.body_text()), (status, detail), "{body}");
@@ -200,7 +213,7 @@ mod tests {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         assert!(read::<serde_json::Value>(nested(127).as_bytes()).is_ok());
         let deep = read::<serde_json::Value>(nested(128).as_bytes()).unwrap_err();
-        let told = "the body is nested too deep: 127 levels are the most";
-        assert_eq!((deep.status().as_u16(), &*deep.body_text()), (422, told));
+        let expected = "the body is nested too deeply; the limit is 127 levels";
+        assert_eq!((deep.status().as_u16(), &*deep.body_text()), (422, expected));
     }
 }

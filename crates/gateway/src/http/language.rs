@@ -1,4 +1,4 @@
-//! The language of a request's answer.
+//! The language of a response.
 
 use crate::GatewayState;
 use axum::{
@@ -9,11 +9,11 @@ use pudu_dispatch::local;
 use pudu_texts::Language;
 use std::convert::Infallible;
 
-/// The configured language, or else the one that the request's `Accept-Language` prefers.
+/// The configured language, or else the one preferred by the request's `Accept-Language`.
 pub(crate) struct PreferredLanguage(pub(crate) Language);
 
 impl PreferredLanguage {
-    /// Returns the language of the answer to a request with these headers.
+    /// Returns the language of the response to a request with these headers.
     pub(crate) fn from_headers(gateway: &GatewayState, headers: &HeaderMap) -> Self {
         Self(local::language(&gateway.0.shared, preferred(headers)))
     }
@@ -27,7 +27,7 @@ impl FromRequestParts<GatewayState> for PreferredLanguage {
     }
 }
 
-/// Returns the language that a browser prefers, of those that have texts.
+/// Returns the available language that a browser prefers.
 fn preferred(headers: &HeaderMap) -> Option<Language> {
     let weight = |part: &str| part.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
     let weighted = |tag| {
@@ -37,7 +37,7 @@ fn preferred(headers: &HeaderMap) -> Option<Language> {
     };
     let tags = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?.split(',').map(weighted);
     let mut tags: Vec<(f32, &str)> = tags.filter(|(weight, _)| *weight > 0.0).collect();
-    // Of the same weight the first counts.
+    // At equal weights, the first is preferred.
     tags.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     tags.into_iter().find_map(|(_, tag)| Language::of_person(tag))
 }

@@ -1,8 +1,8 @@
-//! The pace of requests' bodies. The wait for a body is bounded as a whole, not piece by piece: a peer that sends a byte
-//! every few seconds is as good as silent. Time in which no handler reads the body does not count.
+//! Minimum rate of request bodies. The wait for a body is limited in total, not per piece, because a peer that sends a
+//! byte every few seconds is as good as silent. Time during which no handler reads the body does not count.
 //!
-//! The rest of a body that a handler refuses is read and dropped, within limits: a client that sends everything before it
-//! reads would otherwise find its connection reset instead of the refusal.
+//! The rest of a refused body is read and discarded, within limits. Otherwise a client that sends its whole request
+//! before it reads would see a connection reset instead of the error.
 
 use super::errors::ApiError;
 use axum::{
@@ -25,19 +25,20 @@ use std::{
 };
 use tokio::time::{Instant, timeout};
 
-/// The longest wait for a body that does not come.
+/// Maximum wait while nothing of a body arrives.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
-/// The rate of a body that is waited for without end, in bytes for each second.
+/// Minimum rate, in bytes per second, of a body whose total time is not limited.
 const BODY_RATE: u32 = 8 * 1024;
-/// Maximum number of bytes that are read of a refused body.
+/// Maximum number of bytes that are read from the rest of a refused body.
 const MAX_DROPPED_BYTES: usize = 1024 * 1024 * 1024;
-/// Maximum time for the rest of a refused body.
+/// Maximum time for reading the rest of a refused body.
 const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Limits the time for the body of a request. The reader of a late body sees an error; the answer is made here.
+/// Limits the time for a request's body. If the body is late, its reader gets an error, and this function replaces the
+/// response.
 pub(crate) async fn pace(request: Request, next: Next) -> Response {
     let late = Arc::<AtomicBool>::default();
-    // A client that waits for `100 Continue` sends nothing to a refusal.
+    // A client that waits for `100 Continue` does not send the body after an error.
     let sends_at_once = !request.headers().contains_key(header::EXPECT);
     let body = |body: Body| {
         let pieces = paced(body.into_data_stream(), late.clone()).boxed();
@@ -45,17 +46,17 @@ pub(crate) async fn pace(request: Request, next: Next) -> Response {
     };
     let answer = next.run(request.map(body)).await;
     match late.load(Ordering::Relaxed) {
-        true => ApiError::timeout("the body came too slowly").into_response(),
+        true => ApiError::timeout("the body arrived too slowly").into_response(),
         false => answer,
     }
 }
 
-/// The body came too slowly.
+/// Error for a body that arrives too slowly.
 #[derive(Debug, thiserror::Error)]
-#[error("the body comes too slowly")]
+#[error("the body arrives too slowly")]
 struct TooSlow;
 
-/// A body whose rest is read when its handler drops it.
+/// A body that is read to its end when its handler drops it.
 struct ReadToEnd(Option<BoxStream<'static, Result<Bytes, BoxError>>>);
 
 impl Stream for ReadToEnd {
@@ -130,11 +131,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_comes_at_a_rate_and_not_piece_by_piece() {
+    async fn bodies_are_limited_by_their_rate_and_not_per_piece() {
         assert_eq!(take(1, 9, 100).await, (1, 10));
         assert_eq!(take(BODY_RATE, 1, 100).await, (100 * BODY_RATE as usize, 101));
         assert_eq!(take(BODY_RATE / 2, 1, 100).await, (19 * BODY_RATE as usize / 2, 19));
-        // An earlier fast piece earns no more patience than the maximum.
+        // An earlier fast piece does not extend the time limit beyond its maximum.
         assert_eq!(take(1 << 20, 11, 2).await, (0, 10));
     }
 }

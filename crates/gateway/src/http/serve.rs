@@ -1,6 +1,6 @@
-//! Accepts a limited number of connections, and none that is silent for long. A connection for which there is no room
-//! takes the place of one that has proved nothing yet; if there is none, it is refused, and can still ask whether the
-//! daemon is alive.
+//! Accepts a limited number of connections, and closes those that stay silent. When the limit is reached, a new
+//! connection replaces one without a proven caller. If there is no such connection, the new one can request only
+//! `/health`.
 
 use super::{
     guests::{Guests, Visitor},
@@ -31,32 +31,32 @@ use tower::Layer;
 
 /// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 4096;
-/// Divisor of the process's limit of open files: connections have at most this part.
+/// Divisor: connections use at most this fraction of the process's limit of open files.
 const SHARE_OF_FILES: usize = 2;
-/// Limit of open files that the process requests, if it may: for its connections and as many other files.
+/// Limit of open files that the process requests: enough for its connections and as many other files.
 const WANTED_FILES: u64 = 16_384;
-/// Number of further connections that are refused with an answer; more wait until such a place is free.
+/// Number of connections above the limit that are refused with a response; further ones wait for such a place.
 const SPARE: usize = 32;
-/// Divisor of the connection limit: the part that one address has at most, as long as it proves nothing.
+/// Divisor: unproven connections of one address use at most this fraction of the connection limit.
 const SHARE: usize = 2;
-/// The time within which a connection that was sent away is gone.
+/// How long a new connection waits for one that was asked to close.
 const LEAVING: Duration = Duration::from_millis(500);
-/// A request's head comes within this time, or its connection is closed.
+/// Timeout for a request's headers; a slower connection is closed.
 const HEAD: Duration = Duration::from_secs(10);
-/// Timeout for a request's head on a connection for which there is no room.
+/// Timeout for a request's headers on a connection above the limit.
 const HASTE: Duration = Duration::from_secs(1);
-/// Delay after a failed accept, usually for want of files.
+/// Delay after a failed accept, usually for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Minimum interval of log lines about missing room.
+/// Minimum interval between log lines about too many connections.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Serves until `stop`, then lets requests at work finish.
+/// Serves until `stop`, then lets running requests finish.
 pub(crate) async fn serve(listener: TcpListener, app: Router, stop: CancellationToken) {
     let most = MAX_CONNECTIONS.min(open_files() / SHARE_OF_FILES);
     serve_within(listener, app, stop, ConnectionLimit::new(most, SPARE)).await;
 }
 
-/// Raises the number of files that the process may have open as far as it may, and returns it.
+/// Raises the process's limit of open files as far as possible, and returns it.
 fn open_files() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.unwrap_or(WANTED_FILES).min(WANTED_FILES);
@@ -78,18 +78,18 @@ async fn serve_within(
     while let Some(taken) = stop.run_until_cancelled(room.accept(&listener)).await {
         let Taken { stream, peer, place, spare } = taken;
         let (app, patience) = if spare { (&full, HASTE) } else { (&app, HEAD) };
-        // Where both versions are spoken, the first bytes are waited for without end.
+        // With HTTP/1 and HTTP/2 both enabled, the wait for the first bytes would be unlimited.
         let mut builder = Builder::new(TokioExecutor::new()).http1_only();
         builder.http1().timer(TokioTimer::new()).header_read_timeout(patience).keep_alive(!spare);
-        // A refused connection has no place to give up.
+        // A refused connection has no place to give away.
         let (visitor, guest) = if spare { Guests::new(1).enter(peer.ip()) } else { guests.enter(peer.ip()) };
-        // Around the whole router: `Router::layer` would box each route again for each connection.
+        // Wraps the whole router, because `Router::layer` would box each route again for each connection.
         let app = (Extension(ConnectInfo(peer)), Extension::<Visitor>(visitor)).layer(app.clone());
         let connection =
             builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)).into_owned();
         let watched = graceful.watch(connection);
         tasks.spawn(async move {
-            // A peer may leave in any way, unless another connection needs the place.
+            // Errors of the connection are ignored. It ends early if another one needs its place.
             guest.asked_to_leave().run_until_cancelled(watched).await;
             drop(place);
         });
@@ -98,16 +98,16 @@ async fn serve_within(
     graceful.shutdown().await;
 }
 
-/// Answers one question only.
+/// Refuses every request except `/health`.
 async fn refuse(request: Request, next: Next) -> Response {
     if request.uri().path() == "/health" {
         return next.run(request).await;
     }
-    let told = Json(json!({ "detail": "too many connections are open: try again in a moment" }));
-    (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "1")], told).into_response()
+    let response = Json(json!({ "detail": "too many connections are open: try again in a moment" }));
+    (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "1")], response).into_response()
 }
 
-/// How many connections there may be.
+/// Limits the number of connections.
 struct ConnectionLimit {
     usual: Arc<Semaphore>,
     spare: Arc<Semaphore>,
@@ -115,7 +115,7 @@ struct ConnectionLimit {
     warned: Option<Instant>,
 }
 
-/// A connection, and its place.
+/// An accepted connection, with its place.
 struct Taken {
     stream: TcpStream,
     peer: SocketAddr,
@@ -129,7 +129,7 @@ impl ConnectionLimit {
         Self { usual, spare, guests: Guests::new(most / SHARE), warned: None }
     }
 
-    /// Waits for a connection, and for a place to answer it.
+    /// Waits for a place, and accepts a connection.
     async fn accept(&mut self, listener: &TcpListener) -> Taken {
         let place = self.place().await;
         let (stream, peer) = accept(listener).await;
@@ -147,7 +147,7 @@ impl ConnectionLimit {
         Taken { stream, peer, place, spare }
     }
 
-    /// Returns a place that was left meanwhile, or that a connection without proof gives up.
+    /// Returns a place that has become free, or that an unproven connection gives up.
     async fn vacated(&self) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = self.usual.clone().try_acquire_owned() {
             return Some(place);
@@ -185,7 +185,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // Frames are small, and each is wanted at once. It fails where the peer has left.
+                // Frames are small and urgent. This fails if the peer has disconnected.
                 let _ = stream.set_nodelay(true);
                 return (stream, peer);
             }
@@ -201,7 +201,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
 mod tests {
     use super::*;
     use axum::routing::get;
-    use pudu_client::net::{self, reqwest};
+    use pudu_net::{self as net, reqwest};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     async fn ask(place: SocketAddr, path: &str) -> reqwest::Response {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_comes_when_there_is_no_room_is_told_so_and_the_daemon_still_says_that_it_lives() {
+    async fn connections_above_the_limit_are_refused_except_for_health() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (place, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
         let proved = |Extension(visitor): Extension<Visitor>| async move { visitor.prove() };
@@ -226,12 +226,12 @@ mod tests {
             idle.push(stream);
         }
         for _ in 0..3 {
-            let told = ask(place, "/").await;
+            let response = ask(place, "/").await;
             assert_eq!(
-                (told.status().as_u16(), &told.headers()["retry-after"]),
+                (response.status().as_u16(), &response.headers()["retry-after"]),
                 (503, &"1".parse().unwrap())
             );
-            assert_eq!(told.headers()["connection"], "close");
+            assert_eq!(response.headers()["connection"], "close");
             assert_eq!(ask(place, "/health").await.text().await.unwrap(), "well");
         }
         drop(idle);

@@ -1,33 +1,31 @@
-//! Parts of DeerFlow's API that pudu does not have: they answer 404, and say why.
+//! Unsupported parts of DeerFlow's and LangGraph's APIs. They return 404 with the reason.
 
 use super::errors::ApiError;
 
-/// A part that pudu does not have.
+/// An unsupported part of the API.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Part {
-    /// The connection to Lark's own applications.
+    /// The connection to Lark's own apps.
     Lark,
-    /// Tasks at set times.
-    Schedules,
-    /// Long tasks of MCP servers.
+    /// Long-running tasks of MCP servers.
     McpTasks,
-    /// A browser that the agent drives.
+    /// A browser controlled by the agent.
     Browser,
-    /// Pages about costs.
+    /// Pages about cost.
     Console,
-    /// LangGraph's runs at set times.
+    /// LangGraph's scheduled runs.
     Crons,
     /// LangGraph's store.
     Store,
-    /// Credentials of a bot that are entered in the browser.
+    /// Credentials of a bot entered in the browser.
     RuntimeConfig,
-    /// Assistants that clients make, change and delete.
+    /// Assistants created, changed and deleted by clients.
     OwnAssistants,
     /// Several runs in one request.
     Batches,
-    /// Threads that are deleted by rules.
+    /// Deletion of threads by rules.
     Prune,
-    /// Streams of all runs of a thread.
+    /// Streams of all runs of a thread in the frames of runs.
     ThreadStreams,
     /// Events of GitHub.
     GithubEvents,
@@ -38,27 +36,26 @@ impl Part {
     pub(crate) fn message(self) -> &'static str {
         match self {
             Self::Lark => {
-                "pudu has no integration of Lark's applications; its bot is an account under `channels`"
+                "pudu has no integration with Lark applications; configure its bot under `channels`"
             }
-            Self::Schedules => "pudu has no scheduled tasks",
-            Self::McpTasks => "pudu has no MCP tasks: a call of an MCP tool ends within its run",
-            Self::Browser => "pudu drives no browser",
-            Self::Console => "pudu has no console; GET /api/usage lists what was spent",
-            Self::Crons => "pudu has no crons",
-            Self::Store => "pudu has no store for clients; GET /api/memory has what is remembered",
-            Self::OwnAssistants => "pudu's assistants are its agents, which /api/agents makes and changes",
-            Self::Batches => "pudu takes one run a request",
-            Self::Prune => "pudu deletes threads one by one, or by `retention` in its configuration",
-            Self::ThreadStreams => "pudu streams single runs: …/runs/{run}/stream",
-            Self::GithubEvents => "pudu takes no events of GitHub",
-            Self::RuntimeConfig => {
-                "pudu takes no credentials over HTTP; whoever runs it writes them into config.yaml"
+            Self::McpTasks => "pudu has no MCP tasks: every MCP tool call ends within its run",
+            Self::Browser => "pudu has no browser control",
+            Self::Console => "pudu has no console; GET /api/usage lists the spending",
+            Self::Crons => "pudu has no crons; POST /api/scheduled-tasks creates scheduled tasks",
+            Self::Store => "pudu has no store for clients; GET /api/memory returns the memory",
+            Self::OwnAssistants => "assistants are agents: create and change them with /api/agents",
+            Self::Batches => "send one run per request",
+            Self::Prune => "delete threads one by one, or set `retention` in the configuration",
+            Self::ThreadStreams => {
+                "threads are streamed by POST …/stream/events, and single runs by …/runs/{run}/stream"
             }
+            Self::GithubEvents => "pudu does not receive GitHub events",
+            Self::RuntimeConfig => "pudu accepts no credentials over HTTP; write them into config.yaml",
         }
     }
 }
 
-/// Answers that there is no such part.
+/// Returns the error about an unsupported part.
 pub(crate) fn answer(part: Part) -> ApiError {
     ApiError::not_found(part.message())
 }

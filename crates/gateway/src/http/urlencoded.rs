@@ -1,4 +1,4 @@
-//! Queries and forms: keys with text values, read as the types that are expected. Booleans are those of pydantic.
+//! Queries and forms: keys with text values, parsed as the expected types. Booleans follow pydantic.
 
 use super::wrong_value;
 use serde::{
@@ -11,14 +11,14 @@ use serde::{
 };
 use std::borrow::Cow;
 
-/// Reads a query or a form. An error has words for people.
+/// Parses a query or a form. The error is worded for people.
 pub(crate) fn read<T: DeserializeOwned>(query: &[u8]) -> Result<T, String> {
     let pairs = url::form_urlencoded::parse(query).map(|(key, value)| (key, QueryValue(value)));
     serde_path_to_error::deserialize(MapDeserializer::<_, Error>::new(pairs))
         .map_err(|error| wrong_value::describe(&error.path().to_string(), &error.inner().to_string()))
 }
 
-/// Reads yes or no, as pydantic does; `None` if it is neither.
+/// Parses a boolean like pydantic; `None` if the text is not one.
 fn flag(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" | "t" | "y" => Some(true),
@@ -27,7 +27,7 @@ fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// Reads the yes or no of a key. An error has words for people.
+/// Parses a key's boolean. The error is worded for people.
 pub(crate) fn flag_of(key: &str, text: &str) -> Result<bool, String> {
     flag(text).ok_or_else(|| format!("{key}: expected true or false, got `{text}`"))
 }
@@ -36,7 +36,7 @@ pub(crate) fn flag_of(key: &str, text: &str) -> Result<bool, String> {
 struct QueryValue<'q>(Cow<'q, str>);
 
 impl QueryValue<'_> {
-    /// Returns the error for a value that cannot be read.
+    /// Returns the error for an invalid value.
     fn is_no(&self, expected: &dyn Expected) -> Error {
         Error::invalid_type(Unexpected::Other(&format!("`{}`", self.0)), expected)
     }
@@ -50,7 +50,7 @@ impl<'de> IntoDeserializer<'de, Error> for QueryValue<'_> {
     }
 }
 
-/// Reads numbers from a text.
+/// Implements the parsing of numbers from text.
 macro_rules! numbers {
     ($($method:ident $visit:ident,)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_read_as_what_is_wanted_of_them() {
+    fn values_are_parsed_as_the_expected_types() {
         let asked = |name: &str, limit, whole| Asked { name: name.to_owned(), limit, whole };
         for (query, expect) in [
             ("", asked("", None, None)),
@@ -123,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_value_is_told_by_its_key() {
+    fn errors_name_the_key_of_an_invalid_value() {
         for (query, detail) in [
             ("limit=x", "limit: expected a whole number from 0 to 4294967295, got `x`"),
             ("limit=-1", "limit: expected a whole number from 0 to 4294967295, got `-1`"),
             ("whole=perhaps", "whole: expected true or false, got `perhaps`"),
             ("whole=", "whole: expected true or false, got ``"),
-            ("limit=1&limit=2", "`limit` stands there twice"),
+            ("limit=1&limit=2", "`limit` is a duplicate key"),
         ] {
             assert_eq!(read::<Asked>(query.as_bytes()).unwrap_err(), detail, "{query}");
         }

@@ -1,5 +1,5 @@
-//! Webhooks, by which platforms deliver events. The channel judges, decodes and stores a post; here it is
-//! only carried: after a look at the headers, within a time, and not for a peer that fails again and again.
+//! Webhooks, which platforms use to deliver events. The channel verifies, decodes and stores a post. This module only
+//! checks its headers and passes it on with a time limit, unless the peer fails too often.
 
 use super::{body_limit::MAX_BODY_BYTES, failures, guests::Visitor, json::Json};
 use crate::GatewayState;
@@ -14,7 +14,7 @@ use pudu_channels::{EventSink, Glance, WebhookRequest, WebhookResponse};
 use std::{net::SocketAddr, time::Duration};
 use tokio::time::{Instant, timeout};
 
-/// How long a request body may take to arrive.
+/// Timeout for a request's body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Receives a platform's post for an account.
@@ -32,7 +32,7 @@ pub(crate) async fn take(
     let (parts, body) = request.into_parts();
     let (failures, peer) = (&gateway.0.failures, failures::peer(peer.ip(), &parts.headers));
     let glance = hook.glance(&parts.headers);
-    // A sender that proves to be the platform is admitted despite the failures of others at the same address.
+    // A sender that proves to be the platform is admitted despite failures from the same address.
     if glance != Glance::Proven && failures.are_too_many(peer, Instant::now()) {
         return StatusCode::TOO_MANY_REQUESTS.into_response();
     }

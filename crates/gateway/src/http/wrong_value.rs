@@ -1,12 +1,11 @@
-//! Words for values that cannot be read: serde's errors without the types of Rust, and without the value if it is a text,
-//! which may be a password.
+//! Messages about invalid values: serde's errors without Rust types, and without text values, which may be passwords.
 
 use serde_json::Value;
 
-/// Returns the message about an error at a place of a document, which is `.` for the whole.
+/// Returns the message about an error at a path in a document; `.` is the whole document.
 pub(crate) fn describe(path: &str, error: &str) -> String {
     let (words, place) = (reword(error), path.trim_end_matches('.'));
-    // The words contain the name of an unknown key.
+    // If the key is unknown, the message already names it.
     let unknown = error.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
     let place = match unknown.and_then(|key| place.strip_suffix(key)) {
         Some(above) => above.trim_end_matches('.'),
@@ -15,7 +14,7 @@ pub(crate) fn describe(path: &str, error: &str) -> String {
     if place.is_empty() { words } else { format!("{place}: {words}") }
 }
 
-/// Returns the kind of a value: not the value itself, which may be a secret.
+/// Returns the kind of a value, without the value itself, which may be a secret.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -27,7 +26,7 @@ pub(crate) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Returns whether a value asks for nothing: clients write some keys always.
+/// Returns whether a value is empty and has no effect: clients send some keys in any case.
 pub(crate) fn says_nothing(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -47,10 +46,10 @@ fn reword(error: &str) -> String {
         return format!("{key} is missing");
     }
     if let Some(key) = error.strip_prefix("duplicate field ") {
-        return format!("{key} stands there twice");
+        return format!("{key} is a duplicate key");
     }
     match error.strip_prefix("unknown field ").and_then(|rest| rest.split_once(", ")) {
-        Some((key, rest)) => format!("there is no key {key}: {rest}"),
+        Some((key, rest)) => format!("unknown key {key}: {rest}"),
         None => match error.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", ")) {
             Some((_, expected)) => expected.to_owned(),
             None => error.to_owned(),
@@ -71,7 +70,7 @@ fn expected_words(expected: &str) -> &str {
         "a sequence" => "a list",
         "a map" => "an object",
         other if other.starts_with("struct ") => "an object",
-        other if other.starts_with("enum ") => "one of its words",
+        other if other.starts_with("enum ") => "one of the allowed values",
         other => other,
     }
 }

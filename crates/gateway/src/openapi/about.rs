@@ -1,4 +1,4 @@
-//! The description of one operation: a sentence, its answers, and the statuses of its errors.
+//! The description of an operation: a sentence, its responses, and the statuses of its errors.
 
 /// A description of an operation.
 pub(crate) struct RouteAbout {
@@ -8,7 +8,7 @@ pub(crate) struct RouteAbout {
     pub(super) headers: Vec<(&'static str, &'static str)>,
 }
 
-/// Content of an answer.
+/// Content of a response.
 pub(super) enum Content {
     /// No body.
     Nothing,
@@ -32,48 +32,48 @@ impl From<&'static str> for RouteAbout {
 }
 
 impl RouteAbout {
-    /// The operation answers 200 with JSON of this type, in the notation of `shapes.rs`.
+    /// Adds a 200 response with JSON of this type, in the notation of `shapes.rs`.
     pub(crate) fn gives(self, shape: &'static str) -> Self {
         self.with(200, Content::Json(shape))
     }
 
-    /// The operation answers this status with JSON of this type.
+    /// Adds a response with this status and JSON of this type.
     pub(crate) fn gives_with(self, status: u16, shape: &'static str) -> Self {
         self.with(status, Content::Json(shape))
     }
 
-    /// The operation answers this status without a body.
+    /// Adds a response with this status and no body.
     pub(crate) fn gives_nothing(self, status: u16) -> Self {
         self.with(status, Content::Nothing)
     }
 
-    /// The operation answers 200 with server-sent events.
+    /// Adds a 200 response with server-sent events.
     pub(crate) fn streams(self) -> Self {
         self.with(200, Content::Events)
     }
 
-    /// The operation answers this status with bytes.
+    /// Adds a response with this status and bytes.
     pub(crate) fn sends(self, status: u16, media_type: &'static str) -> Self {
         self.with(status, Content::Bytes(media_type))
     }
 
-    /// The operation answers 200 or 206 with a file, or 304, as the headers about ranges and versions say.
+    /// Adds 200 and 206 responses with a file, and 304, with the headers about ranges and versions.
     pub(crate) fn sends_file(self) -> Self {
         self.sends(200, "*/*")
             .sends(206, "*/*")
             .gives_nothing(304)
             .fails(&[416])
-            .reads("Range", "The wanted bytes, one range.")
-            .reads("If-None-Match", "The `ETag` of what the client has.")
+            .reads("Range", "The requested bytes, one range.")
+            .reads("If-None-Match", "The `ETag` of the client's copy.")
     }
 
-    /// The operation reads this header, which may be left out.
+    /// Adds an optional request header.
     pub(crate) fn reads(mut self, header: &'static str, meaning: &'static str) -> Self {
         self.headers.push((header, meaning));
         self
     }
 
-    /// The operation may refuse with these statuses, besides those of its proof and of its parameters.
+    /// Adds error statuses, in addition to those of authentication and parameters.
     pub(crate) fn fails(mut self, statuses: &[u16]) -> Self {
         self.errors.extend(statuses);
         self

@@ -1,4 +1,4 @@
-//! Answers of handlers, as their types describe them.
+//! Responses of handlers, as described by their types.
 
 use crate::{ApiError, Created, Json, Scrubbed};
 use axum::{
@@ -7,9 +7,9 @@ use axum::{
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-/// An answer that describes itself.
+/// A response type that describes itself.
 pub(crate) trait DescribedAnswer {
-    /// Returns the status and the schema, if the answer is JSON of a type.
+    /// Returns the status and the schema, if the response is JSON of a type.
     fn describe(_schemas: &mut SchemaGenerator) -> Option<(u16, Schema)> {
         None
     }
@@ -44,7 +44,7 @@ impl<T: DescribedAnswer> DescribedAnswer for Result<T, ApiError> {
     }
 }
 
-/// A part with a header, or several.
+/// A response with one or several headers.
 impl<Headers, T: DescribedAnswer> DescribedAnswer for (Headers, T) {
     fn describe(schemas: &mut SchemaGenerator) -> Option<(u16, Schema)> {
         T::describe(schemas)

@@ -1,4 +1,4 @@
-//! The document: its operations, the proofs that they ask for, and their errors.
+//! The document: its operations, the authentication that they require, and their errors.
 
 use super::{
     about::Content,
@@ -18,37 +18,38 @@ use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 
-/// Explains the API at the top of the document.
+/// Description of the API at the top of the document.
 const INTRODUCTION: &str = "The HTTP API of pudu: its chats, and the threads and runs of LangGraph's clients and \
-    DeerFlow's web frontend. On a loopback address nothing has to be shown until somebody has an account; everywhere \
-    else, and for administrators' operations, each request shows a session, a program's token or the operator's token. \
+    DeerFlow's web frontend. On a loopback address, requests need no credentials until the first account exists. On \
+    other addresses, and for operations of administrators, each request needs a session, an API token or the operator's \
+    token. \
     Every error is `{\"detail\": …}`.";
 
-/// Statuses of errors, and when they come.
+/// Error statuses, with their names and causes.
 const ERRORS: &[(u16, &str, &str)] = &[
-    (400, "BadRequest", "A part of the request cannot be read."),
-    (401, "Unauthorized", "The proof is missing or wrong."),
+    (400, "BadRequest", "A part of the request is malformed."),
+    (401, "Unauthorized", "The credentials are missing or wrong."),
     (403, "Forbidden", "The caller may not do this, or the request comes from another site."),
-    (404, "NotFound", "There is no such thing, or it belongs to somebody else."),
+    (404, "NotFound", "It does not exist, or it belongs to another user."),
     (408, "TooSlow", "The body arrived too slowly."),
-    (409, "Conflict", "The state does not permit it now."),
-    (410, "Gone", "It is over: nothing waits for this any more."),
+    (409, "Conflict", "The current state does not permit it."),
+    (410, "Gone", "It has ended and no longer waits for this."),
     (412, "Changed", "The file has changed since it was read."),
     (413, "TooLarge", "The body, or a part of it, is too large."),
-    (415, "WrongType", "The media type is not taken."),
+    (415, "WrongType", "The media type is not supported."),
     (416, "OutOfRange", "The range is outside of the file."),
     (422, "Invalid", "A value is missing or invalid."),
-    (429, "TooMany", "There were too many attempts from this address."),
-    (500, "Failed", "Something failed that the log tells."),
-    (502, "ModelFailed", "The model gave nothing that can be used."),
-    (503, "Unavailable", "The daemon or its store cannot answer now; the request may be sent again."),
+    (429, "TooMany", "Too many attempts from this address."),
+    (500, "Failed", "An internal failure; the log has the reason."),
+    (502, "ModelFailed", "The model returned nothing usable."),
+    (503, "Unavailable", "The daemon or its database cannot respond at the moment; try again."),
 ];
 
-/// The operations of a gateway, and the document made from them at the first request.
+/// The operations of a gateway, and the document generated from them at the first request.
 pub(crate) struct OpenApiDocument {
     routes: RouteList,
     text: OnceLock<Bytes>,
-    /// The page for people, made from the document.
+    /// The page for people, generated from the document.
     page: OnceLock<Bytes>,
 }
 
@@ -59,12 +60,12 @@ pub(crate) async fn document(Extension(document): Extension<Arc<OpenApiDocument>
 }
 
 impl OpenApiDocument {
-    /// Makes the document of these routes.
+    /// Creates the document of these routes.
     pub(crate) fn new(routes: RouteList) -> Self {
         Self { routes, text: OnceLock::new(), page: OnceLock::new() }
     }
 
-    /// Returns the page for people, which is made once.
+    /// Returns the page for people, which is generated once.
     pub(super) fn page(&self, make: impl FnOnce(&Value) -> String) -> Bytes {
         self.page.get_or_init(|| make(&self.whole()).into()).clone()
     }
@@ -98,12 +99,12 @@ impl OpenApiDocument {
     }
 }
 
-/// Returns a path of the router as OpenAPI writes it.
+/// Converts a path of the router to OpenAPI's notation.
 fn template(path: &str) -> String {
     path.replace("{*", "{")
 }
 
-/// Describes an operation with the generators of inputs and of answers.
+/// Describes an operation, with the schema generators of inputs and responses.
 fn described(
     operation: &RouteOperation,
     inputs: &mut SchemaGenerator,
@@ -134,13 +135,13 @@ fn described(
         RouteAccess::Known | RouteAccess::Admin => &[401, 403, 429, 503],
     };
     for status in refused.iter().chain(&about.errors).chain(&parts.errors) {
-        let told = || match ERRORS.iter().find(|(known, ..)| known == status) {
+        let response = || match ERRORS.iter().find(|(known, ..)| known == status) {
             Some((_, name, _)) => json!({ "$ref": format!("#/components/responses/{name}") }),
             None => json!({ "description": described_status(*status) }),
         };
-        responses.entry(status.to_string()).or_insert_with(told);
+        responses.entry(status.to_string()).or_insert_with(response);
     }
-    let mut told = json!({
+    let mut described = json!({
         "operationId": id(operation),
         "summary": about.summary,
         "tags": [operation.tag],
@@ -150,16 +151,16 @@ fn described(
     });
     if let Some((media_type, schema)) = parts.body {
         let is_required = media_type != "application/json" || !is_any(&schema);
-        told["requestBody"] =
+        described["requestBody"] =
             json!({ "required": is_required, "content": { media_type: { "schema": schema } } });
     }
     if operation.access == RouteAccess::Admin {
-        told["description"] = json!("For administrators.");
+        described["description"] = json!("For administrators.");
     }
-    told
+    described
 }
 
-/// Returns whether a body of this schema may be left out: its handler parses it.
+/// Returns whether a body with this schema is optional, because its handler parses it.
 fn is_any(schema: &Schema) -> bool {
     schema.as_object().is_some_and(|object| object.len() == 1 && object.contains_key("type"))
 }
@@ -168,7 +169,7 @@ fn described_status(status: u16) -> &'static str {
     StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("answer")
 }
 
-/// Returns a name for the operation that no other one has.
+/// Returns a unique name for the operation.
 fn id(operation: &RouteOperation) -> String {
     let mut id = operation.method.as_str().to_ascii_lowercase();
     for segment in
@@ -183,7 +184,7 @@ fn id(operation: &RouteOperation) -> String {
     id
 }
 
-/// Returns which proofs the operation takes, each alternative with the scope that a program's token needs.
+/// Returns the accepted proofs, each with the scope that a program's token needs.
 fn security(operation: &RouteOperation) -> Value {
     if operation.access == RouteAccess::Open {
         return json!([]);
@@ -196,21 +197,21 @@ fn security(operation: &RouteOperation) -> Value {
 fn proofs() -> Value {
     json!({
         "session": {
-            "type": "apiKey", "in": "cookie", "name": auth::SESSION_COOKIE, "description": "The session of somebody who signed in.",
+            "type": "apiKey", "in": "cookie", "name": auth::SESSION_COOKIE, "description": "The session of a signed-in user.",
         },
         "csrf": {
             "type": "apiKey", "in": "header", "name": auth::CSRF_HEADER,
-            "description": "The value of the cookie `csrf_token`, with each change that a session makes.",
+            "description": "The value of the cookie `csrf_token`; required for each change that a session makes.",
         },
-        "page": { "type": "apiKey", "in": "cookie", "name": auth::PAGE_COOKIE, "description": "The operator's token, as `/api/session` gives it to a browser." },
-        "token": { "type": "http", "scheme": "bearer", "description": "A program's token with the named scope, or the operator's token." },
+        "page": { "type": "apiKey", "in": "cookie", "name": auth::PAGE_COOKIE, "description": "The operator's token, as set by `/api/session` in a browser." },
+        "token": { "type": "http", "scheme": "bearer", "description": "An API token with the named scope, or the operator's token." },
     })
 }
 
 fn errors() -> Value {
     let content = json!({ "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } });
-    let told = |text| json!({ "description": text, "content": content });
-    ERRORS.iter().map(|(_, name, text)| ((*name).to_owned(), told(text))).collect::<Map<_, _>>().into()
+    let error = |text| json!({ "description": text, "content": content });
+    ERRORS.iter().map(|(_, name, text)| ((*name).to_owned(), error(text))).collect::<Map<_, _>>().into()
 }
 
 fn components(schemas: [&mut SchemaGenerator; 2]) -> Value {
@@ -220,14 +221,14 @@ fn components(schemas: [&mut SchemaGenerator; 2]) -> Value {
         .iter()
         .map(|(name, shape)| ((*name).to_owned(), shapes::schema(shape).unwrap_or_default()));
     all.extend(named);
-    let detail = "Words for people; an object with a code, or a list of places, where a program needs them.";
+    let detail = "A sentence for people, or an object with a code or a list of places for programs.";
     let error = json!({ "type": "object", "required": ["detail"], "properties": { "detail": { "description": detail } } });
     all.insert("Error".to_owned(), error);
     all.into()
 }
 
 impl Content {
-    /// Returns the media type and its description in the document.
+    /// Returns the media type and its description for the document.
     fn media_type_and_schema(&self) -> Option<(&'static str, Value)> {
         match self {
             Self::Nothing => None,

@@ -24,7 +24,7 @@ pub(crate) struct RequestParts {
     pub(super) query: Option<Schema>,
     /// Media type and schema of the body.
     pub(super) body: Option<(&'static str, Schema)>,
-    /// Statuses of requests whose parts cannot be read.
+    /// Statuses for requests whose parts are invalid.
     pub(super) errors: BTreeSet<u16>,
 }
 
@@ -48,7 +48,7 @@ impl Described for Request {}
 impl RequestParts {
     fn takes(&mut self, media_type: &'static str, schema: Schema) {
         self.body = Some((media_type, schema));
-        // Not readable, too slow, too large, another type, other keys.
+        // Unreadable, too slow, too large, wrong media type, wrong keys.
         self.errors.extend([400, 408, 413, 415, 422]);
     }
 }
@@ -77,7 +77,7 @@ impl Described for Multipart {
     }
 }
 
-/// A body that its handler parses: JSON, or nothing.
+/// A body parsed by its handler: JSON, or nothing.
 impl Described for Bytes {
     fn describe(_: &mut SchemaGenerator, parts: &mut RequestParts) {
         parts.takes("application/json", json_schema!({ "type": "object" }));
@@ -86,7 +86,7 @@ impl Described for Bytes {
 
 impl<T: JsonSchema> Described for Query<T> {
     fn describe(_: &mut SchemaGenerator, parts: &mut RequestParts) {
-        // Parameters have no component to refer to.
+        // Parameters are described inline, without components.
         let mut inline = schemars::generate::SchemaSettings::draft2020_12();
         inline.inline_subschemas = true;
         parts.query = Some(inline.into_generator().into_root_schema_for::<T>());
@@ -107,7 +107,7 @@ impl<T: PathParameters> Described for Path<T> {
     }
 }
 
-/// An extractor of the object that the path names.
+/// An extractor for the object named in the path.
 pub(crate) trait NamesInPath {}
 
 impl<T: NamesInPath> Described for T {
@@ -116,9 +116,9 @@ impl<T: NamesInPath> Described for T {
     }
 }
 
-/// Parameters of a path: one, or several in its order.
+/// Parameters of a path: one, or several in order.
 pub(crate) trait PathParameters {
-    /// Adds the schema of each.
+    /// Adds the schema of each parameter.
     fn add(schemas: &mut SchemaGenerator, path: &mut Vec<Schema>);
 }
 
@@ -148,16 +148,16 @@ impl<A: PathParameters, B: PathParameters, C: PathParameters> PathParameters for
     }
 }
 
-/// A handler whose inputs and answer are described by its types.
+/// A handler whose types describe its inputs and its response.
 pub(crate) trait RouteHandler<T>: Handler<T, GatewayState> {
     /// Adds the inputs that the extractors of the handler read.
     fn inputs(schemas: &mut SchemaGenerator, parts: &mut RequestParts);
 
-    /// Returns the status and the schema of the answer, if it is JSON of a type.
+    /// Returns the status and the schema of the response, if it is JSON of a type.
     fn answer(schemas: &mut SchemaGenerator) -> Option<(u16, Schema)>;
 }
 
-/// The arguments of a handler, as axum names them: behind a marker.
+/// Implements `RouteHandler` for a number of arguments. Like axum, puts a marker before the arguments.
 macro_rules! route_handlers {
     ($($argument:ident)*) => {
         impl<H, Answering, Answered, Marker, $($argument),*> RouteHandler<(Marker, $($argument,)*)> for H

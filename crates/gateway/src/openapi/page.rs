@@ -1,4 +1,4 @@
-//! A page for people that lists the operations of the document. It has no script, and loads nothing.
+//! A page for people that lists the operations of the document. It has no scripts, and loads nothing.
 
 use super::OpenApiDocument;
 use axum::{
@@ -41,7 +41,7 @@ fn html(document: &Value) -> String {
     )
 }
 
-/// Writes the document down as Markdown.
+/// Renders the document as Markdown.
 fn markdown(document: &Value) -> String {
     let mut text = format!(
         "# The HTTP API of pudu {}\n\n{}\n\nThe same as OpenAPI, for programs: `/openapi.json`. Operations below \
@@ -55,14 +55,14 @@ fn markdown(document: &Value) -> String {
             "\n## {tag}\n\n| operation | | parameters and body | answers |\n| --- | --- | --- | --- |\n{rows}"
         );
     }
-    text.push_str("\n## Types\n\nKeys that are always there are bold.\n\n| type | keys |\n| --- | --- |\n");
+    text.push_str("\n## Types\n\nRequired keys are bold.\n\n| type | keys |\n| --- | --- |\n");
     for (name, schema) in document["components"]["schemas"].as_object().into_iter().flatten() {
         let _ = writeln!(text, "| `{name}` | {} |", keys(schema));
     }
     text
 }
 
-/// Returns the rows of each heading's table.
+/// Returns the table rows for each heading.
 fn rows(document: &Value) -> BTreeMap<&str, String> {
     let mut all = BTreeMap::<&str, String>::new();
     let paths = document["paths"].as_object().into_iter().flatten();
@@ -98,7 +98,7 @@ fn answered(status: &str, answer: &Value) -> String {
     format!("{status} {}", shown.join(" or ")).trim_end().to_owned()
 }
 
-/// Names a type: by its name, or by its keys.
+/// Describes a type by its name, or by its keys.
 fn shape(schema: &Value) -> Option<String> {
     let named = |schema: &Value| schema["$ref"].as_str()?.rsplit_once('/').map(|(_, name)| name.to_owned());
     if let Some(name) = named(schema) {

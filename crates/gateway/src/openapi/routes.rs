@@ -20,10 +20,10 @@ use schemars::{Schema, SchemaGenerator};
 use std::{convert::Infallible, sync::Arc};
 use tower::{Layer, Service};
 
-/// Callers that a route admits.
+/// Callers admitted to a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouteAccess {
-    /// Every caller, or requests with a proof of their own.
+    /// Every caller, including requests that prove themselves otherwise.
     Open,
     /// Identified callers.
     Known,
@@ -31,7 +31,7 @@ pub(crate) enum RouteAccess {
     Admin,
 }
 
-/// A handler's operation.
+/// The operation of a handler.
 #[derive(Clone)]
 pub(super) struct RouteOperation {
     pub(super) path: String,
@@ -43,7 +43,7 @@ pub(super) struct RouteOperation {
     pub(super) answer: fn(&mut SchemaGenerator) -> Option<(u16, Schema)>,
 }
 
-/// An address at which there is nothing on purpose, and why.
+/// A path that is deliberately unsupported, and the reason.
 #[derive(Clone)]
 pub(super) struct MissingPart {
     pub(super) path: String,
@@ -65,7 +65,7 @@ pub(crate) struct Routes {
     missing: Vec<MissingPart>,
 }
 
-/// The handlers of one address and their descriptions.
+/// The handlers of one path and their descriptions.
 pub(crate) struct MethodRoutes {
     router: MethodRouter<GatewayState>,
     operations: Vec<RouteOperation>,
@@ -124,7 +124,7 @@ impl MethodRoutes {
         Self { router: self.router.layer(body_limit::layers(bytes)), operations: self.operations }
     }
 
-    /// Takes bodies of any size: the handler looks at it.
+    /// Accepts bodies of any size: the handler limits them.
     pub(crate) fn without_limit(self) -> Self {
         Self { router: self.router.layer(DefaultBodyLimit::disable()), operations: self.operations }
     }
@@ -136,7 +136,7 @@ impl Routes {
         Self { router: Router::new(), tag, operations: Vec::new(), missing: Vec::new() }
     }
 
-    /// Adds an address with its handlers.
+    /// Adds a path with its handlers.
     pub(crate) fn at(mut self, path: &str, handlers: MethodRoutes) -> Self {
         let tag = self.tag;
         let here = |operation: RouteOperation| RouteOperation { path: path.to_owned(), tag, ..operation };
@@ -145,10 +145,10 @@ impl Routes {
         self
     }
 
-    /// Adds an address of a part that is not supported, which answers 404 with the reason.
+    /// Adds the path of an unsupported part, which answers 404 with the reason.
     pub(crate) fn missing(mut self, path: &str, part: unsupported::Part) -> Self {
         self.missing.push(MissingPart { path: path.to_owned(), why: part.message() });
-        // The body is read, as the connection would end with an answer that leaves it.
+        // Reads the body first, because a response sent before that would close the connection.
         let no = move |_: Result<Bytes, BytesRejection>| std::future::ready(unsupported::answer(part));
         let no = any(no);
         self.router = self.router.route(path, no);
@@ -163,7 +163,7 @@ impl Routes {
         self
     }
 
-    /// Adds other routes below a prefix.
+    /// Adds other routes under a prefix.
     pub(crate) fn nest(mut self, prefix: &str, other: Self) -> Self {
         let below = |path: &str| format!("{prefix}{path}");
         let operations = other.operations.into_iter();
@@ -175,7 +175,7 @@ impl Routes {
         self
     }
 
-    /// Lets requests through this layer first.
+    /// Wraps the routes in a layer.
     pub(crate) fn behind<L>(mut self, layer: L) -> Self
     where
         L: Layer<Route> + Clone + Send + Sync + 'static,
@@ -190,7 +190,7 @@ impl Routes {
         self
     }
 
-    /// Lets requests through the layer that sees to this access.
+    /// Wraps the routes in `layer`, which enforces `access`, and records that access for all routes that were open.
     pub(crate) fn admitted<L>(mut self, access: RouteAccess, layer: L) -> Self
     where
         L: Layer<Route> + Clone + Send + Sync + 'static,

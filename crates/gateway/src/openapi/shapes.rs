@@ -1,13 +1,13 @@
-//! Types of answers, in a short notation.
+//! Response types, in a short notation.
 //!
-//! The type of most answers is that of their handler. Some handlers write their answers with `json!`, in the shapes of
-//! DeerFlow's API. The notation has the keys of such an answer: `{id: string, title?: string|null, files: [File], more: any}`.
-//! A name with a capital refers to a component of the document; `?` behind a key makes it optional, `|` joins alternatives.
-//! An object may have further keys.
+//! Most response types come from the handlers. Some handlers build their responses with `json!`, in the shapes of
+//! DeerFlow's API; the notation lists the keys of such a response: `{id: string, title?: string|null, files: [File],
+//! more: any}`. A capitalised name refers to a component of the document; `?` after a key makes it optional, `|`
+//! separates alternatives. Objects may have further keys.
 
 use serde_json::{Map, Value, json};
 
-/// Types with a name, which become components of the document.
+/// Named types, which become components of the document.
 pub(super) const NAMED: &[(&str, &str)] = &[
     ("Accepted", "{duplicate: boolean}"),
     (
@@ -24,7 +24,8 @@ pub(super) const NAMED: &[(&str, &str)] = &[
     ("Goal", "{goal: object|null}"),
     (
         "Row",
-        "{run_id: string|null, seq: integer, event_type: string, category: string, content: any, metadata: object}",
+        "{thread_id: string, run_id: string|null, user_id: string, seq: integer, event_type: string, category: string, \
+         content: any, metadata: object, created_at: string}",
     ),
     (
         "Memory",
@@ -41,7 +42,7 @@ pub(super) const NAMED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the schema of a type in this notation, or why it is none.
+/// Returns the schema of a type in this notation, or an error.
 pub(super) fn schema(text: &str) -> Result<Value, String> {
     let mut reader = ShapeReader { text };
     let schema = reader.alternatives()?;
@@ -97,7 +98,7 @@ impl ShapeReader<'_> {
             name if name.starts_with(|c: char| c.is_ascii_uppercase()) => {
                 Ok(json!({ "$ref": format!("#/components/schemas/{name}") }))
             }
-            other => Err(format!("`{other}` is no type")),
+            other => Err(format!("`{other}` is not a type")),
         }
     }
 
@@ -123,22 +124,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_with_a_name_are_types() {
+    fn named_types_are_valid() {
         for (name, text) in NAMED {
             assert!(schema(text).is_ok(), "{name}: {:?}", schema(text));
         }
     }
 
     #[test]
-    fn the_notation_tells_keys_alternatives_and_lists() {
-        let told = schema("{id: string, of?: [Run]|null, rest: any}").unwrap();
+    fn the_notation_describes_keys_alternatives_and_lists() {
+        let actual = schema("{id: string, of?: [Run]|null, rest: any}").unwrap();
         let run = json!({ "type": "array", "items": { "$ref": "#/components/schemas/Run" } });
         let expected = json!({
             "type": "object",
             "properties": { "id": { "type": "string" }, "of": { "anyOf": [run, { "type": "null" }] }, "rest": {} },
             "required": ["id", "rest"],
         });
-        assert_eq!(told, expected);
+        assert_eq!(actual, expected);
         for wrong in ["", "text", "{id}", "{id: string", "[string", "string string", "{: string}", "string|"]
         {
             assert!(schema(wrong).is_err(), "{wrong}");

@@ -1,25 +1,24 @@
-//! Bots that a user can link to, and the caller's identities on chat platforms. Shapes are DeerFlow's.
+//! Bots that can be linked, and the caller's identities on chat platforms. Requests and responses have DeerFlow's
+//! shapes.
 
 use super::pairing::{self, ConnectCode};
 use crate::{ApiError, Caller, GatewayState, Json, auth::caller::CallerRole};
 use axum::{extract::Path, http::StatusCode};
+use pudu_base::{UserId, digest};
 use pudu_channels::HealthState;
-use pudu_client::{
-    base::{UserId, digest},
-    store::Identity,
-};
 use pudu_dispatch::{GOOD_FOR, local};
 use pudu_kit::clock;
+use pudu_store::Identity;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Way of linking: the person sends the bot a code. A link would not ask for the user that they join.
+/// Method of linking: the person sends the bot a code. A link would not let them confirm the user that they join.
 const MODE: &str = "binding_code";
-/// Characters of a connection's id.
+/// Length of a connection's id, in characters.
 const ID_CHARS: usize = 32;
 
-/// Bots that people can link to.
+/// Bots that can be linked.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct LinkProviders {
     /// Whether there are any.
@@ -27,7 +26,7 @@ pub(crate) struct LinkProviders {
     providers: Vec<LinkProvider>,
 }
 
-/// A bot that people can link to.
+/// A bot that can be linked.
 #[derive(Serialize, JsonSchema)]
 struct LinkProvider {
     provider: String,
@@ -45,7 +44,7 @@ struct LinkProvider {
     credential_values: Map<String, Value>,
 }
 
-/// Lists the bots. `provider` is the name of the account, which is that of its platform unless the operator gave it another.
+/// Lists the bots. `provider` is the account's name: that of its platform, unless the operator chose another.
 pub(crate) async fn providers(
     gateway: GatewayState,
     caller: Caller,
@@ -60,7 +59,7 @@ pub(crate) async fn providers(
             if name == channel.platform() { display.to_owned() } else { format!("{display} ({name})") };
         let is_linked = linked.iter().any(|identity| identity.account == name);
         LinkProvider {
-            unavailable_reason: (!running).then(|| format!("{display_name} is not connected just now.")),
+            unavailable_reason: (!running).then(|| format!("{display_name} is not connected at the moment.")),
             provider: name,
             display_name,
             enabled: true,
@@ -111,7 +110,7 @@ struct LinkedIdentity {
     metadata: LinkNotes,
 }
 
-/// Notes on a linked identity.
+/// Metadata of a linked identity.
 #[derive(Serialize, JsonSchema)]
 struct LinkNotes {
     connected_at: String,
@@ -143,7 +142,7 @@ fn id(identity: &Identity) -> String {
     digest(format!("{}\0{}", identity.account, identity.person)).chars().take(ID_CHARS).collect()
 }
 
-/// Makes a person of a chat a separate user again.
+/// Makes a person on a platform a separate user again.
 pub(crate) async fn part(
     gateway: GatewayState,
     caller: Caller,
@@ -153,16 +152,16 @@ pub(crate) async fn part(
     let linked = gateway.linked(&caller.user).await?;
     let identity = linked.into_iter().find(|identity| id(identity) == connection);
     let identity = identity.ok_or_else(|| ApiError::not_found("Channel connection not found"))?;
-    // It comes to its end when the caller goes.
+    // This finishes even if the caller disconnects.
     let (own, Identity { account, person, name, .. }) = (shared.clone(), identity);
     let parted =
         shared.tasks.spawn(async move { own.part_person(&account, &person, &name).await.map(drop) }).await;
-    parted.map_err(|_| ApiError::internal("that could not be done just now"))??;
+    parted.map_err(|_| ApiError::internal("the request failed; see the log for the reason"))??;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Makes a code. The person who shows it to the bot is from then on the same user as the caller. The operator's token,
-/// which belongs to no user, gets a code that admits a person instead.
+/// Creates a code. A person who sends it to the bot becomes the same user as the caller. The operator's token, which
+/// belongs to no user, instead gets a code that admits a person.
 pub(crate) async fn connect(
     gateway: GatewayState,
     caller: Caller,
@@ -180,8 +179,8 @@ pub(crate) async fn connect(
         return Err(ApiError::too_many(detail));
     }
     let code = shared.offer_join_of(&caller.user).await.map_err(|error| {
-        tracing::error!("failed to make code: {error:#}");
-        ApiError::unavailable("that could not be stored just now")
+        tracing::error!("failed to create code: {error:#}");
+        ApiError::unavailable("the change could not be stored; try again")
     })?;
     Ok(Json(ConnectCode {
         provider: name,

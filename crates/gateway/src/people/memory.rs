@@ -1,15 +1,13 @@
-//! Memory of the caller: shown, changed, exported and forgotten. Shapes are DeerFlow's.
+//! The caller's memory: show, change, export and delete. Requests and responses have DeerFlow's shapes.
 //!
-//! It is the memory of the lead agent, as in DeerFlow; `?agent=NAME` selects that of a custom one. Settings with a
-//! secret are not shown: of the model that reads conversations only the name is.
+//! As in DeerFlow, this is the memory of the lead agent; `?agent=NAME` selects that of a custom agent. Settings that
+//! may contain secrets are omitted: for the model that reads conversations, only its name is shown.
 
 use crate::{ApiError, Caller, GatewayState, Json, Query};
 use axum::{extract::Path, http::StatusCode};
-use pudu_client::{
-    MemoryOf, MemoryTrouble,
-    memories::{MemoryError, MemoryRefusal},
-    wire::memory::{AddedFact, FactChange},
-};
+use pudu_agent::{MemoryOf, MemoryTrouble};
+use pudu_langgraph::memory::{AddedFact, FactChange};
+use pudu_memory::{MemoryError, MemoryRefusal};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -39,7 +37,7 @@ pub(crate) async fn show(
     Ok(Json(gateway.client().get_memory(&query.memory_of(caller)).await?))
 }
 
-/// Shows the stored memory. It is always read again.
+/// Shows the stored memory, which is always read again anyway.
 pub(crate) async fn reload(
     gateway: GatewayState,
     caller: Caller,
@@ -48,12 +46,12 @@ pub(crate) async fn reload(
     show(gateway, caller, query).await
 }
 
-/// Forgets everything that any agent remembers of the caller.
+/// Deletes everything that any agent remembers about the caller.
 pub(crate) async fn clear(gateway: GatewayState, caller: Caller) -> Result<Json<Value>, ApiError> {
     Ok(Json(gateway.client().clear_memory(&MemoryOf { user: caller.user, agent: None }).await?))
 }
 
-/// Returns everything as one document, which `import` reads.
+/// Returns the whole memory as a document that `import` reads.
 pub(crate) async fn export(
     gateway: GatewayState,
     caller: Caller,
@@ -62,7 +60,7 @@ pub(crate) async fn export(
     Ok(Json(gateway.client().export_memory(&query.memory_of(caller)).await?))
 }
 
-/// Replaces the stored memory by a document.
+/// Replaces the stored memory with a document.
 pub(crate) async fn import(
     gateway: GatewayState,
     caller: Caller,
@@ -72,7 +70,7 @@ pub(crate) async fn import(
     Ok(Json(gateway.client().import_memory(&query.memory_of(caller), document).await?))
 }
 
-/// Remembers a fact.
+/// Adds a fact.
 pub(crate) async fn add(
     gateway: GatewayState,
     caller: Caller,
@@ -93,7 +91,7 @@ pub(crate) async fn edit(
     Ok(Json(gateway.client().update_memory_fact(&query.memory_of(caller), &fact, change).await?))
 }
 
-/// Forgets a fact.
+/// Deletes a fact.
 pub(crate) async fn forget(
     gateway: GatewayState,
     caller: Caller,
@@ -103,12 +101,12 @@ pub(crate) async fn forget(
     Ok(Json(gateway.client().delete_memory_fact(&query.memory_of(caller), &fact).await?))
 }
 
-/// Answers how memory is set up.
+/// Returns the memory settings.
 pub(crate) async fn config(gateway: GatewayState) -> Json<Value> {
     Json(gateway.client().get_memory_config())
 }
 
-/// Answers with the memory configuration and the stored memory.
+/// Returns the memory settings and the stored memory.
 pub(crate) async fn status(
     gateway: GatewayState,
     caller: Caller,
@@ -135,7 +133,7 @@ impl From<MemoryTrouble> for ApiError {
             MemoryTrouble::Store(error) => error.into(),
             MemoryTrouble::Files(_) | MemoryTrouble::Broken => {
                 tracing::error!(%error, "failed to use memory");
-                Self::internal("memory cannot be used; the log says why")
+                Self::internal("the memory cannot be used; see the log for the reason")
             }
         }
     }

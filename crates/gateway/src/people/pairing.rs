@@ -1,4 +1,4 @@
-//! People who are known to an account by a code, and codes for new ones.
+//! Lists and removes pairings of people with a bot, and creates pairing codes.
 
 use crate::{ApiError, Confirmation, GatewayState, Json};
 use axum::extract::Path;
@@ -6,7 +6,7 @@ use pudu_dispatch::GOOD_FOR;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A code that links a person of a chat.
+/// A code for a person in a chat.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Connect")]
 pub(crate) struct ConnectCode {
@@ -21,17 +21,17 @@ pub(crate) struct ConnectCode {
     pub(crate) expires_in: u64,
 }
 
-/// Makes a code by which one person can connect.
+/// Creates a code that lets one person pair.
 pub(crate) async fn connect(gateway: &GatewayState, name: &str) -> Result<ConnectCode, ApiError> {
     let shared = &gateway.0.shared;
     let account = shared.accounts.get(name);
-    let account = account.ok_or_else(|| ApiError::not_found(format!("there is no account `{name}`")))?;
+    let account = account.ok_or_else(|| ApiError::not_found(format!("there is no bot `{name}`")))?;
     if !account.policy().access.pairing {
-        let why = format!("set `channels.{name}.pairing: true` first: without it a code opens nothing");
+        let why = format!("set `channels.{name}.pairing: true` first: codes have no effect without it");
         return Err(ApiError::conflict(why));
     }
     let Some(code) = shared.offer_code(name).await.map_err(|error| failed(&error))? else {
-        return Err(ApiError::too_many("too many codes are unused; they go after ten minutes"));
+        return Err(ApiError::too_many("too many unused codes; a code expires after ten minutes"));
     };
     let url = account.channel().connect_link(&code);
     Ok(ConnectCode {
@@ -44,13 +44,13 @@ pub(crate) async fn connect(gateway: &GatewayState, name: &str) -> Result<Connec
     })
 }
 
-/// The people that an account knows by a code.
+/// The people who paired with an account.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct PairedPersons {
     people: Vec<PairedPerson>,
 }
 
-/// A person that an account knows by a code.
+/// A person who paired with an account.
 #[derive(Serialize, JsonSchema)]
 struct PairedPerson {
     /// The platform's id.
@@ -60,7 +60,7 @@ struct PairedPerson {
     since: i64,
 }
 
-/// Lists the people that an account knows by a code.
+/// Lists the people who paired with an account.
 pub(crate) async fn list(
     gateway: GatewayState,
     Path(name): Path<String>,
@@ -71,18 +71,18 @@ pub(crate) async fn list(
     Ok(Json(PairedPersons { people: person.collect() }))
 }
 
-/// Forgets a person that an account knows by a code.
+/// Removes a person's pairing with an account.
 pub(crate) async fn forget(
     gateway: GatewayState,
     Path((name, person)): Path<(String, String)>,
 ) -> Result<Json<Confirmation>, ApiError> {
     match gateway.0.shared.unpair(&name, &person).await.map_err(|error| failed(&error.into()))? {
         true => Ok(Json(Confirmation::silent())),
-        false => Err(ApiError::not_found("the account does not know them")),
+        false => Err(ApiError::not_found("this user is not paired with the bot")),
     }
 }
 
 fn failed(error: &anyhow::Error) -> ApiError {
-    tracing::error!("failed to make pairing code: {error:#}");
-    ApiError::internal("that could not be stored just now")
+    tracing::error!("failed to create pairing code: {error:#}");
+    ApiError::internal("the change could not be stored; try again")
 }

@@ -1,4 +1,4 @@
-//! Profiles: a page that each person writes of themselves (DeerFlow's `USER.md`, which is one for all there).
+//! Profiles: texts that users write about themselves. In DeerFlow, one `USER.md` is shared by all users.
 
 use crate::{ApiError, Caller, GatewayState, Json};
 use schemars::JsonSchema;
@@ -15,32 +15,32 @@ pub(crate) struct ShownProfile {
 
 /// Shows the caller's profile.
 pub(crate) async fn show(gateway: GatewayState, caller: Caller) -> Result<Json<ShownProfile>, ApiError> {
-    let content = gateway.client().profile(&caller.user).await.map_err(|error| failed(&error))?;
+    let content = gateway.agent().profile(&caller.user).await.map_err(|error| failed(&error))?;
     Ok(Json(ShownProfile { content }))
 }
 
-/// A profile to keep.
+/// A profile to store.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewProfile {
     content: String,
 }
 
-/// Stores the caller's profile; an empty one is removed.
+/// Stores the caller's profile. An empty one deletes it.
 pub(crate) async fn write(
     gateway: GatewayState,
     caller: Caller,
     Json(NewProfile { content }): Json<NewProfile>,
 ) -> Result<Json<ShownProfile>, ApiError> {
     if content.len() > MAX_PROFILE_BYTES {
-        return Err(ApiError::too_large("a profile has 64 KiB at most"));
+        return Err(ApiError::too_large("the profile is too large; the limit is 64 KiB"));
     }
     let content = Some(content.trim().to_owned()).filter(|content| !content.is_empty());
-    let kept = gateway.client().set_profile(&caller.user, content.clone()).await;
+    let kept = gateway.agent().set_profile(&caller.user, content.clone()).await;
     kept.map_err(|error| failed(&error))?;
     Ok(Json(ShownProfile { content }))
 }
 
 fn failed(error: &std::io::Error) -> ApiError {
-    tracing::error!(%error, "failed to keep profile");
-    ApiError::internal("the profile could not be kept; the log says why")
+    tracing::error!(%error, "failed to store profile");
+    ApiError::internal("the profile could not be stored; see the log for the reason")
 }

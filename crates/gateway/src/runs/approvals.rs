@@ -1,6 +1,6 @@
-//! Approvals in runs of clients: the calls that wait, and the decisions on them.
+//! Approvals in clients' runs: the waiting calls, and the decisions on them.
 //!
-//! Deliberately absent: approvals in turns of chats. The rules of their account name the approvers
+//! Deliberately absent: approvals in turns of chats. There, the account's rules name the approvers
 //! (`dispatch/approval.rs`).
 
 use crate::{
@@ -9,26 +9,24 @@ use crate::{
     threads::{owned::ThreadPath, thread},
 };
 use axum::{Extension, extract::Path};
-use pudu_client::{
-    base::{RunId, ThreadId},
-    harness::subagent::told_call,
-    store::{Approval, ApprovalDecision},
-    wire::{clock::iso, thread::API_ACCOUNT},
-};
+use pudu_base::{RunId, ThreadId};
 use pudu_dispatch::bus::STORE_TIMEOUT;
+use pudu_harness::subagent::told_call;
 use pudu_kit::clock;
+use pudu_langgraph::{clock::iso, thread::API_ACCOUNT};
 use pudu_people::names::UserNames;
+use pudu_store::{Approval, ApprovalDecision};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A decision on a call that waits.
+/// A decision on a waiting call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DecisionBody {
     approved: bool,
 }
 
-/// A call that waits for an approval, or waited for one.
+/// A call that waits, or waited, for an approval.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Approval")]
 pub(crate) struct ListedApproval {
@@ -56,7 +54,7 @@ pub(crate) async fn list(
         return Err(thread::missing());
     }
     let (names, mut open) = (UserNames::read(&gateway.db()).await?, Vec::new());
-    for live in gateway.client().live_runs(&thread) {
+    for live in gateway.runs().live_runs(&thread) {
         for pending in live.replay.progress().asked {
             if let Some(asked) = find(&gateway, &thread, &pending.key).await? {
                 open.push(ListedApproval::new(&asked, pending.whole.as_deref(), &names));
@@ -66,7 +64,7 @@ pub(crate) async fn list(
     Ok(Scrubbed(open))
 }
 
-/// Approves or denies a call. Done again it changes nothing.
+/// Approves or denies a call. A repeated decision changes nothing.
 pub(crate) async fn decide(
     gateway: GatewayState,
     Extension(proof): Extension<CallerProof>,
@@ -75,33 +73,44 @@ pub(crate) async fn decide(
     Path((_, id)): Path<(String, String)>,
     Json(DecisionBody { approved }): Json<DecisionBody>,
 ) -> Result<Scrubbed<ListedApproval>, ApiError> {
-    let asked = find(&gateway, &thread, &id).await?.ok_or_else(unknown)?;
+    decide_call(&gateway, &proof.decider(&caller), &thread, &id, approved).await.map(Scrubbed)
+}
+
+/// Approves or denies a call as `by`.
+pub(crate) async fn decide_call(
+    gateway: &GatewayState,
+    by: &str,
+    thread: &ThreadId,
+    id: &str,
+    approved: bool,
+) -> Result<ListedApproval, ApiError> {
+    let asked = find(gateway, thread, id).await?.ok_or_else(unknown)?;
     if asked.decision.is_none() {
-        check_waits(&gateway, &asked).await?;
+        check_waits(gateway, &asked).await?;
     }
-    let (approvals, by) = (gateway.client().approvals(), proof.decider(&caller));
-    let deciding = tokio::time::timeout(STORE_TIMEOUT, approvals.decide(&id, approved, &by)).await;
+    let approvals = gateway.agent().approvals();
+    let deciding = tokio::time::timeout(STORE_TIMEOUT, approvals.decide(id, approved, by)).await;
     let asked = deciding.map_err(|late| ApiError::store(&late))??.ok_or_else(unknown)?;
     let names = UserNames::read(&gateway.db()).await?;
     match &asked.decision {
         Some(ApprovalDecision { by: Some(_), approved: first, .. }) if *first == approved => {
-            Ok(Scrubbed(ListedApproval::new(&asked, None, &names)))
+            Ok(ListedApproval::new(&asked, None, &names))
         }
         Some(ApprovalDecision { by: Some(by), approved: first, .. }) => {
             let word = if *first { "approved" } else { "denied" };
-            Err(ApiError::conflict(format!("{} has {word} this call already", names.named(by))))
+            Err(ApiError::conflict(format!("{} has already {word} this call", names.named(by))))
         }
         _ => Err(late()),
     }
 }
 
-/// Finds a question that a client's run asks on a thread.
+/// Finds a question of a client's run on a thread.
 async fn find(gateway: &GatewayState, thread: &ThreadId, id: &str) -> Result<Option<Approval>, ApiError> {
     let found = gateway.db().approval(id).await?;
     Ok(found.filter(|asked| asked.thread == *thread && asked.account == API_ACCOUNT))
 }
 
-/// Refuses a decision for which no run waits any more.
+/// Refuses a decision if no run is waiting for it any more.
 async fn check_waits(gateway: &GatewayState, asked: &Approval) -> Result<(), ApiError> {
     if asked.deadline <= clock::now() {
         return Err(late());
@@ -109,16 +118,16 @@ async fn check_waits(gateway: &GatewayState, asked: &Approval) -> Result<(), Api
     let (run, _) = told_call(&asked.run, &asked.call);
     match gateway.db().run(&run).await? {
         Some(row) if row.ended.is_none() => Ok(()),
-        _ => Err(ApiError::gone("the run that asked is over: nothing waits for a decision")),
+        _ => Err(ApiError::gone("the run has ended and no longer waits for a decision")),
     }
 }
 
 fn unknown() -> ApiError {
-    ApiError::not_found("no run of this thread asks for such an approval")
+    ApiError::not_found("this thread has no approval request with this id")
 }
 
 fn late() -> ApiError {
-    ApiError::gone("the time to decide is over: nobody approved this call")
+    ApiError::gone("the decision came too late: the call was denied at its deadline")
 }
 
 impl ListedApproval {

@@ -1,4 +1,4 @@
-//! Body of a request for a run, as clients of LangGraph write it: each value has its shape, or is refused.
+//! Body of a request for a run, as LangGraph's clients write it. Values of other shapes are refused.
 
 use super::{
     input::{self, InputMessage},
@@ -8,20 +8,18 @@ use crate::{
     ApiError,
     http::wrong_value::{self, says_nothing},
 };
-use pudu_client::{
-    Multitask,
-    base::{RunId, Seq, ThreadId},
-    wire::checkpoint,
-};
+use pudu_base::{RunId, Seq, ThreadId};
+use pudu_langgraph::checkpoint;
+use pudu_runs::Multitask;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::IntoDeserializer};
 use serde_json::{Map, Value, json};
 
-/// The assistant that answers if no other is named.
+/// The assistant used if the request names none.
 const LEAD: &str = "lead_agent";
 /// Maximum length of a `data:` value that is shown whole, in bytes.
 const MAX_SHOWN_DATA_BYTES: usize = 1024;
-/// Keys of a checkpoint: clients send back one that they were shown. The last two are DeerFlow's.
+/// Keys of a checkpoint, which clients send back as they received it. The last two are DeerFlow's.
 const CHECKPOINT_KEYS: [&str; 6] =
     ["thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map", "id", "ts"];
 
@@ -71,7 +69,7 @@ pub(crate) struct RunBody {
     feedback_keys: Value,
 }
 
-/// Action on a run whose reader goes away.
+/// Action on a run when its reader disconnects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum DisconnectAction {
@@ -80,7 +78,7 @@ enum DisconnectAction {
     Continue,
 }
 
-/// Action on a request for a run whose thread is not there.
+/// Action on a request whose thread does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum AbsentThreadAction {
@@ -88,7 +86,7 @@ enum AbsentThreadAction {
     Reject,
 }
 
-/// Action on a new thread whose run has ended.
+/// Action on a new thread when its run ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum CompletionAction {
@@ -97,7 +95,7 @@ enum CompletionAction {
     Delete,
 }
 
-/// Time at which a run is written: here always at once, which is the safest.
+/// When a run is stored: here always at once, which is the safest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Durability {
@@ -106,14 +104,14 @@ enum Durability {
     Exit,
 }
 
-/// Reads an object; null says nothing.
+/// Parses an object; null counts as missing.
 fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     Option::<JsonObject>::deserialize(deserializer).map(|object| object.map_or(Value::Null, Value::Object))
 }
 
-/// Reads one of some words; null says nothing.
+/// Parses one of several keywords; null counts as missing.
 fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    // serde_json takes anything else than text in place of a word for broken JSON.
+    // If the value is not text, serde_json would report a syntax error.
     let word = Option::<String>::deserialize(deserializer)?;
     word.map(|word| T::deserialize(word.into_deserializer())).transpose()
 }
@@ -124,20 +122,20 @@ pub(crate) fn custom_agent(name: &str) -> Option<String> {
     (!["lead-agent", LEAD, ""].contains(&name)).then(|| name.to_owned())
 }
 
-/// Returns the message about a value of another kind.
+/// Returns the message about a value of the wrong kind.
 fn not(place: &str, expected: &str, value: &Value) -> String {
     format!("{place}: expected {expected}, got {}", wrong_value::kind(value))
 }
 
-/// Returns the error about a run whose thread has another run at work.
+/// Returns the error about a thread that already has a run in progress.
 pub(crate) fn busy(other: &RunId) -> ApiError {
     ApiError::conflict(format!(
-        "run {other} is at work on the thread; wait for it, or send another multitask_strategy"
+        "run {other} is still running on the thread; wait for it, or send another multitask_strategy"
     ))
 }
 
 impl RunBody {
-    /// Reads the thread that the configuration of a stateless request names.
+    /// Parses the thread that the configuration of a stateless request names.
     pub(crate) fn thread(&self) -> Result<Option<&str>, ApiError> {
         match &self.config["configurable"]["thread_id"] {
             Value::Null => Ok(None),
@@ -146,7 +144,7 @@ impl RunBody {
         }
     }
 
-    /// Returns whether the run may begin a thread; `usual` if the client does not say.
+    /// Returns whether the run may create its thread; `usual` if the client does not specify it.
     pub(crate) fn may_begin_thread(&self, usual: bool) -> bool {
         self.if_not_exists.map_or(usual, |action| action == AbsentThreadAction::Create)
     }
@@ -159,7 +157,7 @@ impl RunBody {
         own.chain(options::ignored(&self.config, &self.context)).collect()
     }
 
-    /// Refuses options that would not be obeyed.
+    /// Refuses unsupported options.
     pub(crate) fn check_options(&self) -> Result<(), ApiError> {
         let options = [
             ("webhook", &self.webhook),
@@ -176,18 +174,18 @@ impl RunBody {
         Err(ApiError::invalid(detail))
     }
 
-    /// Reads whether the run's thread is deleted after it, which is one of its own then.
+    /// Parses whether the thread is deleted after the run. This requires a new thread.
     pub(crate) fn deletes_thread(&self, own_thread: bool) -> Result<bool, ApiError> {
         let deletes = self.on_completion.unwrap_or_default() == CompletionAction::Delete;
         match deletes && !own_thread {
             false => Ok(deletes),
             true => Err(ApiError::invalid(
-                "on_completion is delete only for a run on a new thread: POST /runs… without a thread_id",
+                "on_completion can be `delete` only for a run on a new thread: POST /runs… without a thread_id",
             )),
         }
     }
 
-    /// Returns whether the run stops when its reader goes away.
+    /// Returns whether the run stops when its reader disconnects.
     pub(crate) fn cancels(&self) -> bool {
         self.on_disconnect.unwrap_or_default() == DisconnectAction::Cancel
     }
@@ -201,7 +199,7 @@ impl RunBody {
         self.assistant_id.clone().unwrap_or_else(|| LEAD.to_owned())
     }
 
-    /// Returns the agent that is asked: the one that the options name, or else the assistant.
+    /// Returns the requested agent: the one in the options, or else the assistant.
     pub(crate) fn agent(&self, named: Option<&str>) -> Option<String> {
         let assistant = self.assistant_id.as_deref().filter(|assistant| *assistant != "agent");
         match named {
@@ -210,13 +208,13 @@ impl RunBody {
         }
     }
 
-    /// Reads how many model calls the run may take, if the client says so. As in DeerFlow, zero, less and yes or no say
-    /// nothing.
+    /// Parses the maximum number of model calls, if the client sets it. As in DeerFlow, booleans, zero and negative
+    /// numbers count as missing.
     pub(crate) fn steps(&self, most: u32) -> Result<Option<u32>, ApiError> {
         let limit = &self.config["recursion_limit"];
         let whole = limit.as_f64().filter(|steps| steps.fract() == 0.0);
         match whole {
-            // A number that is too large is the largest.
+            // A number above the maximum is lowered to it.
             Some(steps) if steps > 0.0 => Ok(Some((steps as u32).min(most))),
             None if !(limit.is_null() || limit.is_boolean()) => {
                 Err(ApiError::invalid(not("config.recursion_limit", "a whole number", limit)))
@@ -225,15 +223,15 @@ impl RunBody {
         }
     }
 
-    /// Reads the checkpoint from which the run continues. All keys that name one must name the same.
+    /// Parses the checkpoint that the run continues from. All keys that name a checkpoint must agree.
     pub(crate) fn checkpoint(&self, thread: &ThreadId) -> Result<Option<Seq>, ApiError> {
         let mut keys = self.checkpoint.as_object().into_iter().flat_map(Map::keys);
         if let Some(key) = keys.find(|key| !CHECKPOINT_KEYS.contains(&key.as_str())) {
-            return Err(ApiError::invalid(format!("checkpoint: there is no key `{key}`")));
+            return Err(ApiError::invalid(format!("checkpoint: unknown key `{key}`")));
         }
         let of_thread = &self.checkpoint["thread_id"];
         if !of_thread.is_null() && of_thread.as_str() != Some(thread.as_str()) {
-            return Err(ApiError::invalid("checkpoint.thread_id: it is not the run's thread"));
+            return Err(ApiError::invalid("checkpoint.thread_id must be the thread of the run"));
         }
         let places = [
             &self.checkpoint_id,
@@ -243,12 +241,12 @@ impl RunBody {
         let mut named = places.into_iter().filter(|id| !id.is_null());
         let Some(id) = named.next() else { return Ok(None) };
         if named.any(|other| other != id) {
-            return Err(ApiError::invalid("checkpoint_id: two checkpoints are named"));
+            return Err(ApiError::invalid("checkpoint_id: the request names two different checkpoints"));
         }
         checkpoint::wanted(id, &Value::Null).map_err(ApiError::invalid)
     }
 
-    /// Reads the messages of the input, or the answer to a question.
+    /// Parses the messages of the input, or the answer to a question.
     pub(crate) fn read_messages(&self) -> Result<Vec<InputMessage>, ApiError> {
         let none = Value::Null;
         let list = match &self.input {
@@ -267,18 +265,18 @@ impl RunBody {
         let Some(answer) = self.answer()? else { return Ok(said) };
         if !said.is_empty() {
             return Err(ApiError::invalid(
-                "command: an answer is said by `resume` or by an input, not by both",
+                "command: send the answer in `resume` or in the input, not in both",
             ));
         }
         input::messages(&json!([{ "type": "human", "content": answer }]))
             .map_err(|why| ApiError::bad_request(format!("command.resume: {why}")))
     }
 
-    /// Reads the answer to a question.
+    /// Parses the answer to a question.
     fn answer(&self) -> Result<Option<String>, ApiError> {
         let mut commands = self.command.as_object().into_iter().flatten();
         if let Some((name, _)) = commands.find(|(name, value)| *name != "resume" && !says_nothing(value)) {
-            return Err(ApiError::invalid(format!("command.{name} is not supported: `resume` is")));
+            return Err(ApiError::invalid(format!("command.{name} is not supported; only `resume` is")));
         }
         Ok(match &self.command["resume"] {
             Value::Null => None,
@@ -287,7 +285,7 @@ impl RunBody {
         })
     }
 
-    /// Returns the request as lists of runs show it: without secrets.
+    /// Returns the request as shown in lists of runs: without secrets.
     pub(crate) fn to_listed_json(&self) -> Value {
         let mut config = self.config.clone();
         for place in ["context", "configurable"] {
@@ -305,7 +303,7 @@ impl RunBody {
     }
 }
 
-/// Leaves out the data of images in a value: they are among the thread's uploads.
+/// Removes the data of images from a value: they are stored in the thread's uploads.
 fn leave_images_out(value: &mut Value) {
     match value {
         Value::String(text) if text.starts_with("data:") && text.len() > MAX_SHOWN_DATA_BYTES => {

@@ -1,12 +1,12 @@
-//! Changes of a thread's files by a run, as people and the web frontend look at them.
+//! Files changed by a run, for people and the web frontend.
 
 use super::owned::ReadableRun;
 use crate::{ApiError, GatewayState, Query, Scrubbed};
-use pudu_client::{
-    base::{RunId, SandboxError, ThreadId},
-    sandbox::{MAX_COMPARED_BYTES, MAX_DIFF_BYTES, MAX_LISTED_FILES, MAX_SCANNED_FILES, WorkspaceChanges},
-    store::RunRow,
+use pudu_base::{RunId, SandboxError, ThreadId};
+use pudu_sandbox::{
+    MAX_COMPARED_BYTES, MAX_DIFF_BYTES, MAX_LISTED_FILES, MAX_SCANNED_FILES, WorkspaceChanges,
 };
+use pudu_store::RunRow;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub(crate) struct ChangesQuery {
     include_diff: Option<bool>,
 }
 
-/// Answers with the changes of a run.
+/// Returns the changes of a run.
 pub(crate) async fn show(
     gateway: GatewayState,
     Query(asked): Query<ChangesQuery>,
@@ -33,14 +33,14 @@ pub(crate) async fn show(
     Ok(Scrubbed(to_json(changes, reason, &asked)))
 }
 
-const ELSEWHERE: &str = "the files of the sandbox are not on this machine";
+const ELSEWHERE: &str = "the sandbox files are not on this machine";
 
-/// Returns why nothing is recorded of a run.
+/// Returns the reason why no changes of a run are recorded.
 fn missing(run: &RunRow) -> &'static str {
     match run.ended {
-        None => "the run has not ended",
+        None => "the run is still running",
         Some(_) => {
-            "nothing is recorded: the run called no tool that may change files, or its record is deleted"
+            "no changes are recorded: the run called no tool that can change files, or the record was deleted"
         }
     }
 }
@@ -54,7 +54,7 @@ enum RunChanges {
 
 async fn recorded(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Result<RunChanges, ApiError> {
     let failed = |error: SandboxError| ApiError::store(&error);
-    let records = gateway.client().change_records(thread).await.map_err(failed)?;
+    let records = gateway.agent().change_records(thread).await.map_err(failed)?;
     let Some(records) = records else { return Ok(RunChanges::Elsewhere) };
     let changes = records.read_changes(run).await.map_err(failed)?;
     Ok(changes.map_or(RunChanges::Nothing, RunChanges::Changes))
@@ -73,7 +73,7 @@ pub(crate) async fn summary(
 
 fn to_json(changes: WorkspaceChanges, reason: Option<&str>, asked: &ChangesQuery) -> Value {
     let mut files = if asked.include_files == Some(false) { Vec::new() } else { changes.files };
-    if asked.include_diff != Some(true) {
+    if asked.include_diff == Some(false) {
         files.iter_mut().for_each(|file| file.diff = None);
     }
     json!({
@@ -85,8 +85,8 @@ fn to_json(changes: WorkspaceChanges, reason: Option<&str>, asked: &ChangesQuery
         "limits": {
             "max_files": MAX_LISTED_FILES,
             "max_scanned_files": MAX_SCANNED_FILES,
-            "max_file_bytes": MAX_COMPARED_BYTES,
-            "max_diff_bytes": MAX_DIFF_BYTES,
+            "max_file_bytes_for_diff": MAX_COMPARED_BYTES,
+            "max_total_diff_bytes": MAX_DIFF_BYTES,
         },
     })
 }

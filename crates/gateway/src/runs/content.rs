@@ -1,28 +1,28 @@
-//! A message's content as programs send it to LangGraph: words, or blocks of words and images in the forms of OpenAI,
+//! A message's content as programs send it to LangGraph: text, or blocks of text and images in the formats of OpenAI,
 //! LangChain and Anthropic.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use pudu_base::image_kind;
 use pudu_channels::Attachment;
-use pudu_client::base::image_kind;
 use serde_json::Value;
 
 /// Maximum number of images in a message.
 const MAX_IMAGES: usize = 20;
 
-/// Words and images of a message.
+/// Text and images of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PostedContent {
     pub(crate) text: String,
-    /// Its images, each with a `data:` URL as its handle, or with the address where it would be.
+    /// Its images. Each handle is a `data:` URL or the URL of the image.
     pub(crate) images: Vec<Attachment>,
 }
 
-/// Reads a message's content. The error names the block.
+/// Parses a message's content. The error names the block.
 pub(crate) fn read(content: &Value) -> Result<PostedContent, String> {
     let blocks = match content {
         Value::String(text) => return Ok(PostedContent { text: text.clone(), images: Vec::new() }),
         Value::Array(blocks) => blocks,
-        _ => return Err("content is neither text nor a list of blocks".to_owned()),
+        _ => return Err("content must be text or a list of blocks".to_owned()),
     };
     let mut read = PostedContent::default();
     let mut words = Vec::new();
@@ -30,16 +30,18 @@ pub(crate) fn read(content: &Value) -> Result<PostedContent, String> {
         let wrong = |why: &str| format!("content[{at}]: {why}");
         match (block, block["type"].as_str()) {
             (Value::String(text), _) => words.push(text.as_str()),
-            (_, Some("text")) => words.push(block["text"].as_str().ok_or_else(|| wrong("text is no text"))?),
+            (_, Some("text")) => {
+                words.push(block["text"].as_str().ok_or_else(|| wrong("text must be a string"))?)
+            }
             (_, Some("image_url" | "image")) => {
-                let source = source(block).ok_or_else(|| wrong("there is no image in it"))?;
+                let source = source(block).ok_or_else(|| wrong("the block has no image"))?;
                 let number = read.images.len() + 1;
                 read.images.push(attachment(&source, number).map_err(wrong)?);
             }
             (_, Some(kind)) => {
-                return Err(wrong(&format!("{kind:?} blocks are not taken: send text or images")));
+                return Err(wrong(&format!("{kind:?} blocks are not supported: send text or images")));
             }
-            (_, None) => return Err(wrong("it has no type")),
+            (_, None) => return Err(wrong("the block has no type")),
         }
     }
     if read.images.len() > MAX_IMAGES {
@@ -49,7 +51,7 @@ pub(crate) fn read(content: &Value) -> Result<PostedContent, String> {
     Ok(read)
 }
 
-/// Place of an image: an address, or the block itself.
+/// Source of an image: a URL, or base64 data in the block.
 #[derive(Debug, PartialEq, Eq)]
 enum BlockImage<'a> {
     Url(&'a str),
@@ -78,11 +80,11 @@ fn attachment(source: &BlockImage<'_>, number: usize) -> Result<Attachment, &'st
                 let name = format!("image-{number}");
                 return Ok(Attachment { handle: (*url).to_owned(), name, size: None });
             }
-            _ => return Err("its url is no data: URL in base64"),
+            _ => return Err("its url must be a data: URL in base64"),
         },
     };
-    let bytes = BASE64_STANDARD.decode(base64).map_err(|_| "its data is no base64")?;
-    let mime = image_kind(&bytes).ok_or("its data is no PNG, JPEG, WebP or GIF")?;
+    let bytes = BASE64_STANDARD.decode(base64).map_err(|_| "its data is not valid base64")?;
+    let mime = image_kind(&bytes).ok_or("its data must be a PNG, JPEG, WebP or GIF image")?;
     let ending = mime.trim_start_matches("image/");
     Ok(Attachment {
         handle: format!("data:{mime};base64,{base64}"),
@@ -99,7 +101,7 @@ mod tests {
     const PNG: &str = "iVBORw0KGgo=";
 
     #[test]
-    fn words_and_images_are_read_in_every_form() {
+    fn text_and_images_are_read_in_every_form() {
         let url = format!("data:image/png;base64,{PNG}");
         for block in [
             json!({"type": "image_url", "image_url": {"url": url}}),
@@ -119,28 +121,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_content_is_refused_with_its_place() {
+    fn invalid_content_is_refused_with_its_position() {
         for (content, why) in [
-            (json!(7), "content is neither text nor a list of blocks"),
-            (json!([{"type": "text", "text": 7}]), "content[0]: text is no text"),
+            (json!(7), "content must be text or a list of blocks"),
+            (json!([{"type": "text", "text": 7}]), "content[0]: text must be a string"),
             (
                 json!(["a", {"type": "video"}]),
-                "content[1]: \"video\" blocks are not taken: send text or images",
+                "content[1]: \"video\" blocks are not supported: send text or images",
             ),
-            (json!([{"text": "a"}]), "content[0]: it has no type"),
-            (json!([{"type": "image"}]), "content[0]: there is no image in it"),
-            (json!([{"type": "image", "base64": "%"}]), "content[0]: its data is no base64"),
+            (json!([{"text": "a"}]), "content[0]: the block has no type"),
+            (json!([{"type": "image"}]), "content[0]: the block has no image"),
+            (json!([{"type": "image", "base64": "%"}]), "content[0]: its data is not valid base64"),
             (
                 json!([{"type": "image", "base64": "AAAA"}]),
-                "content[0]: its data is no PNG, JPEG, WebP or GIF",
+                "content[0]: its data must be a PNG, JPEG, WebP or GIF image",
             ),
             (
                 json!([{"type": "image", "url": "file:///etc/passwd"}]),
-                "content[0]: its url is no data: URL in base64",
+                "content[0]: its url must be a data: URL in base64",
             ),
             (
                 json!([{"type": "image_url", "image_url": "data:image/png,a"}]),
-                "content[0]: its url is no data: URL in base64",
+                "content[0]: its url must be a data: URL in base64",
             ),
             (json!(vec![json!({"type": "image", "base64": PNG}); 21]), "content has more than 20 images"),
         ] {

@@ -1,10 +1,9 @@
-//! Runs as LangGraph's clients use them: asked for, waited for, followed, stopped.
+//! Runs as LangGraph's clients use them: create, wait, follow, stop.
 
 use super::{
     body::{RunBody, busy},
     follow_query::FollowQuery,
     owned::{OwnRun, ReadableRun, row},
-    readers::RunReader,
     request::{self, ReadRequest},
     stream::{self as run_stream, last_event},
 };
@@ -24,28 +23,25 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::stream;
-use pudu_client::{
-    LiveRun, MAX_RESUMES, StreamRequest, SubmitError, UnfinishedRun,
-    base::{RunId, ThreadId},
-    net::scrub,
-    store::{CancelAction, RunRow, StoreError},
-    wire::{failure::failure, modes::Modes, run},
-};
-use pudu_dispatch::Shared;
+use pudu_base::{RunId, ThreadId};
+use pudu_langgraph::{failure::failure, modes::Modes, run};
+use pudu_net::scrub;
+use pudu_runs::{LiveRun, RunReader, StreamRequest, SubmitError};
+use pudu_store::{CancelAction, RunRow};
 use pudu_texts::Language;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// A run that was accepted.
-struct AcceptedRun {
+pub(crate) struct AcceptedRun {
     thread: ThreadId,
-    run: RunId,
+    pub(crate) run: RunId,
     assistant: String,
     modes: Modes,
     live: Option<LiveRun>,
     reader: RunReader,
-    ignored: Ignored,
+    pub(crate) ignored: Ignored,
 }
 
 impl AcceptedRun {
@@ -62,12 +58,19 @@ impl AcceptedRun {
     }
 }
 
-/// A request for a run: on the thread in the path, or else on the one that its configuration names, or on a new one.
+/// A request for a run: on the thread in the path, on the one named in its configuration, or on a new one.
 pub(crate) struct RequestedRun {
     thread: ThreadId,
-    /// Whether the thread is made for the run.
+    /// Whether the thread is created for the run.
     is_new_thread: bool,
     body: RunBody,
+}
+
+impl RequestedRun {
+    /// Creates the request for a run on a thread of the caller, which may not exist yet.
+    pub(crate) fn on(thread: ThreadId, body: RunBody) -> Self {
+        Self { thread, is_new_thread: false, body }
+    }
 }
 
 impl Described for RequestedRun {
@@ -86,7 +89,7 @@ impl FromRequest<GatewayState> for RequestedRun {
         let Json(body) = Json::<RunBody>::from_request(Request::from_parts(parts, body), gateway).await?;
         let named = in_path.as_deref().map_or_else(|| body.thread(), |id| Ok(Some(id)))?;
         let Some(id) = named else {
-            return Ok(Self { thread: gateway.client().new_thread(), is_new_thread: true, body });
+            return Ok(Self { thread: gateway.agent().new_thread(), is_new_thread: true, body });
         };
         let thread = thread::id(id)?;
         match body.may_begin_thread(in_path.is_none()) {
@@ -97,8 +100,8 @@ impl FromRequest<GatewayState> for RequestedRun {
     }
 }
 
-/// Accepts a run of a caller who `follows` it or not.
-async fn accept(
+/// Accepts a run of a caller. `follows` is whether the caller waits for the run or reads its stream.
+pub(crate) async fn accept(
     gateway: &GatewayState,
     caller: &Caller,
     requested: RequestedRun,
@@ -108,22 +111,22 @@ async fn accept(
     let read = request::read(gateway, caller, &thread, body, is_new_thread).await?;
     let ReadRequest { run, modes, cancels, ignored } = read;
     let (id, assistant) = (run.task.run.clone(), run.assistant.clone());
-    // Before it is accepted: its reader may go away meanwhile.
-    let reader = RunReader::join(gateway, &id, cancels && follows);
+    let stops_unless = (cancels && follows).then(|| gateway.0.stop.clone());
+    let reader = gateway.runs().join_readers(&run.readers, &id, stops_unless);
     if run.deletes_thread {
-        gateway.delete_after(thread.clone(), id.clone());
+        gateway.delete_after(thread.clone(), run.readers.clone());
     }
-    match gateway.client().submit(run).await {
+    match gateway.runs().submit(run).await {
         Ok(_) => {}
         Err(SubmitError::Busy(other)) => return Err(busy(&other)),
         Err(error) => return Err(error.into()),
     }
-    let live = gateway.client().live_run(&id);
+    let live = gateway.runs().live_run(&id);
     Ok(AcceptedRun { thread, run: id, assistant, modes, live, reader, ignored })
 }
 
-/// Answers with the values of a thread at the end of a run: the headers at once, so that a client that is cut off knows where
-/// to come back, then line breaks, so that no proxy takes the silence for an end.
+/// Answers with the values of a thread after a run. The headers are sent at once, so that a client that loses the
+/// connection knows where to resume. Line breaks follow until the run ends, so that proxies do not time out.
 fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Response {
     let places = accepted.places("join");
     let waited = stream::unfold(Some((gateway.clone(), accepted)), |waiting| async move {
@@ -141,26 +144,29 @@ fn wait(gateway: &GatewayState, accepted: AcceptedRun) -> Response {
     response
 }
 
-/// Waits for a run, and writes the values of its thread. An error cuts the answer: the client comes back.
+/// Waits for a run, and renders the values of its thread. An error aborts the response, so that the client retries.
 async fn waited(gateway: &GatewayState, accepted: &AcceptedRun) -> Result<String, &'static str> {
     if let Some(live) = &accepted.live {
-        ended(gateway, live).await.map_err(|_| "the daemon stops; the run goes on after that")?;
+        ended(gateway, live)
+            .await
+            .map_err(|_| "the daemon is shutting down; the run resumes after the restart")?;
     }
     let told = outcome(gateway, &accepted.thread, &accepted.run).await;
-    told.map(|told| scrub::hide_in_talk(&told).into_owned()).map_err(|_| "the store does not answer just now")
+    told.map(|told| scrub::hide_in_talk(&told).into_owned())
+        .map_err(|_| "the database does not respond at the moment")
 }
 
-/// Waits until a run is over.
+/// Waits until a run has ended.
 async fn ended(gateway: &GatewayState, live: &LiveRun) -> Result<(), ApiError> {
     tokio::select! {
         () = live.closed.cancelled() => Ok(()),
         () = gateway.0.stop.cancelled() => {
-            Err(ApiError::unavailable("the daemon stops; the run goes on after that"))
+            Err(ApiError::unavailable("the daemon is shutting down; the run resumes after the restart"))
         }
     }
 }
 
-/// Writes the values of a thread after a run, with the error of one that failed.
+/// Renders the values of a thread after a run, with the error if it failed.
 async fn outcome(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Result<String, ApiError> {
     let db = gateway.db();
     let row = db.run(run).await?;
@@ -175,7 +181,7 @@ async fn outcome(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Resu
     Ok(told.to_string())
 }
 
-/// Begins a run and answers at once.
+/// Starts a run and returns at once.
 pub(crate) async fn create(
     gateway: GatewayState,
     caller: Caller,
@@ -186,7 +192,7 @@ pub(crate) async fn create(
     Ok((accepted.places("join"), Scrubbed(run::run(&row, &[]))))
 }
 
-/// Begins a run and follows it.
+/// Starts a run and streams it.
 pub(crate) async fn stream(
     gateway: GatewayState,
     caller: Caller,
@@ -196,7 +202,7 @@ pub(crate) async fn stream(
     Ok(accept(&gateway, &caller, requested, true).await?.follow(&gateway, language))
 }
 
-/// Begins a run and answers with the values of its thread at its end.
+/// Starts a run, waits for it, and answers with the values of its thread.
 pub(crate) async fn wait_for_end(
     gateway: GatewayState,
     caller: Caller,
@@ -215,20 +221,20 @@ pub(crate) async fn show(
     Ok(Scrubbed(run::run(&row, &tokens)))
 }
 
-/// Forgets a run that has ended.
+/// Deletes a run that has ended.
 pub(crate) async fn delete(
     gateway: GatewayState,
     OwnRun { thread, row }: OwnRun,
 ) -> Result<StatusCode, ApiError> {
     if !gateway.db().delete_run(&thread.id, &row.id).await? {
-        let why = "the run has not ended, or its answer is not delivered: cancel it first";
+        let why = "the run is still running, or its answer is not delivered yet: cancel it first";
         return Err(ApiError::conflict(why));
     }
-    gateway.client().forget_changes(&thread.id, &row.id).await;
+    gateway.agent().forget_changes(&thread.id, &row.id).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Waits for a run, and answers with the values of its thread. Clients that want a stream get one.
+/// Waits for a run, and answers with the values of its thread, or with a stream if the client wants one.
 pub(crate) async fn join(
     gateway: GatewayState,
     caller: Caller,
@@ -247,11 +253,16 @@ pub(crate) async fn join(
         let followed = FollowRequest { row, modes, ignored, cancels, language };
         return Ok(rejoin(&gateway, followed, &headers));
     }
-    let live = gateway.client().live_run(&row.id);
-    let (modes, reader) = (Modes::default(), RunReader::join(&gateway, &row.id, cancels));
+    let live = gateway.runs().live_run(&row.id);
+    let (modes, reader) = (Modes::default(), join_run(&gateway, &row.id, cancels));
     let (thread, run, assistant) = (thread.id, row.id, row.assistant);
     let ignored = Ignored::default();
     Ok(wait(&gateway, AcceptedRun { thread, run, assistant, modes, live, reader, ignored }))
+}
+
+/// Adds a reader of a run. If any reader `cancels`, the run stops when its last reader disconnects.
+fn join_run(gateway: &GatewayState, run: &RunId, cancels: bool) -> RunReader {
+    gateway.runs().read_run(run, cancels.then(|| gateway.0.stop.clone()))
 }
 
 /// A request to follow a run.
@@ -259,7 +270,7 @@ struct FollowRequest {
     row: RunRow,
     modes: Modes,
     ignored: Ignored,
-    /// Whether the run stops when its reader goes away.
+    /// Whether the run stops when its reader disconnects.
     cancels: bool,
     language: Language,
 }
@@ -267,13 +278,13 @@ struct FollowRequest {
 fn rejoin(gateway: &GatewayState, followed: FollowRequest, headers: &HeaderMap) -> Response {
     let FollowRequest { row, modes, ignored, cancels, language } = followed;
     let assistant = run::assistant(&row.assistant).to_owned();
-    let ((after, lost), reader) = (last_event(headers), RunReader::join(gateway, &row.id, cancels));
+    let ((after, lost), reader) = (last_event(headers), join_run(gateway, &row.id, cancels));
     let (thread, run) = (row.thread, row.id);
     let request = StreamRequest { thread, run, assistant, modes, after, lost };
     run_stream::respond(gateway, request, reader, language, &ignored)
 }
 
-/// Follows a run from the reader's position, after stopping it if that is requested.
+/// Follows a run from the reader's position. Stops the run first if requested.
 pub(crate) async fn follow(
     gateway: GatewayState,
     caller: Caller,
@@ -283,9 +294,9 @@ pub(crate) async fn follow(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let asked = FollowQuery::read(query.as_deref()).map_err(ApiError::invalid)?;
-    // A page of another site can have a browser get anything.
+    // A page of another site can make a browser send GET requests.
     if asked.action.is_some() && method != Method::POST {
-        return Err(ApiError::wrong_method("a run is stopped by POST"));
+        return Err(ApiError::wrong_method("send POST to stop a run"));
     }
     let ReadableRun { thread, row } = run?;
     if asked.stops() {
@@ -306,7 +317,7 @@ pub(crate) async fn follow(
     Ok(rejoin(&gateway, followed, &headers))
 }
 
-/// Returns the modes that the creator of a run asked for.
+/// Returns the modes that the creator of a run requested.
 fn stored_modes(row: &RunRow) -> Option<Modes> {
     let request: Value = serde_json::from_str(&row.request).ok()?;
     Modes::read(&request["stream_mode"], &mut Vec::new()).ok()
@@ -333,9 +344,9 @@ pub(crate) async fn cancel(
 
 async fn stop(gateway: &GatewayState, row: &RunRow, action: &str, wait: bool) -> Result<(), ApiError> {
     let Some(action) = CancelAction::parse(action) else {
-        return Err(ApiError::invalid("action is neither interrupt nor rollback"));
+        return Err(ApiError::invalid("action must be `interrupt` or `rollback`"));
     };
-    let live = gateway.client().live_run(&row.id).filter(|live| !live.closed.is_cancelled());
+    let live = gateway.runs().live_run(&row.id).filter(|live| !live.closed.is_cancelled());
     let Some(live) = live else {
         let status = run::status(row);
         if status == "interrupted" {
@@ -344,29 +355,9 @@ async fn stop(gateway: &GatewayState, row: &RunRow, action: &str, wait: bool) ->
         let why = format!("Run {} is not cancellable (status: {status})", row.id);
         return Err(ApiError::conflict(why));
     };
-    gateway.client().stop(&live, action).await?;
+    gateway.runs().stop(&live, action).await?;
     if wait {
         ended(gateway, &live).await?;
-    }
-    Ok(())
-}
-
-/// Resumes the runs that clients asked for. Runs whose request cannot be read, that crashed the daemon too often, or that
-/// an embedding program asked for, end.
-pub async fn resume_runs(shared: &Shared, unfinished: Vec<UnfinishedRun>) -> Result<(), StoreError> {
-    for run in unfinished {
-        let task = request::restored(&run.row).filter(|_| run.row.resumed < MAX_RESUMES);
-        let (id, thread) = (run.row.id.clone(), run.row.thread.clone());
-        match task {
-            Some(task) => {
-                shared.client.resume(task, run, shared.extended.clone()).await?;
-                tracing::info!(run = %id, %thread, "resumed run of a client");
-            }
-            None => {
-                tracing::error!(run = %id, %thread, resumed = run.row.resumed, "ended run that cannot be resumed");
-                shared.client.give_up_run(&id).await?;
-            }
-        }
     }
     Ok(())
 }

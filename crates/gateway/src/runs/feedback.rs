@@ -1,21 +1,19 @@
-//! Judgements on answers.
+//! Feedback on answers.
 
 use super::owned::{OwnRun, ReadableRun};
 use crate::{ApiError, Caller, Confirmation, GatewayState, Json};
 use axum::extract::Path;
-use pudu_client::{
-    base::{MessageId, RunId},
-    store::{Feedback, RunRow},
-    wire::event::ListedFeedback,
-};
+use pudu_base::{MessageId, RunId};
 use pudu_kit::clock;
+use pudu_langgraph::event::ListedFeedback;
+use pudu_store::{Feedback, RunRow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Maximum length of a comment, in bytes.
 const MAX_COMMENT_BYTES: usize = 16 * 1024;
 
-/// A judgement.
+/// A rating.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct FeedbackBody {
     rating: i64,
@@ -29,7 +27,7 @@ async fn of_run(gateway: &GatewayState, caller: &Caller, run: &RunRow) -> Result
     Ok(all)
 }
 
-/// Keeps a judgement of the caller's on a run, in place of an earlier one.
+/// Stores the caller's feedback on a run, in place of earlier feedback.
 pub(crate) async fn put(
     gateway: GatewayState,
     caller: Caller,
@@ -37,7 +35,7 @@ pub(crate) async fn put(
     Json(FeedbackBody { rating, comment, message_id }): Json<FeedbackBody>,
 ) -> Result<Json<ListedFeedback>, ApiError> {
     if !matches!(rating, 1 | -1) {
-        return Err(ApiError::bad_request("rating is 1 or -1"));
+        return Err(ApiError::bad_request("rating must be 1 or -1"));
     }
     if comment.as_ref().is_some_and(|comment| comment.len() > MAX_COMMENT_BYTES) {
         return Err(ApiError::too_large("comment has more than 16 KiB"));
@@ -57,7 +55,7 @@ pub(crate) async fn put(
     kept.last().map(|kept| Json(kept.into())).ok_or_else(missing)
 }
 
-/// Lists the caller's judgements on a run.
+/// Lists the caller's feedback on a run.
 pub(crate) async fn list(
     gateway: GatewayState,
     caller: Caller,
@@ -66,7 +64,7 @@ pub(crate) async fn list(
     Ok(Json(of_run(&gateway, &caller, &run).await?.iter().map(Into::into).collect()))
 }
 
-/// Numbers of the caller's judgements on a run.
+/// Counts of the caller's feedback on a run.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FeedbackCounts {
     run_id: RunId,
@@ -75,7 +73,7 @@ pub(crate) struct FeedbackCounts {
     negative: usize,
 }
 
-/// Counts the caller's judgements on a run.
+/// Counts the caller's feedback on a run.
 pub(crate) async fn stats(
     gateway: GatewayState,
     caller: Caller,
@@ -86,7 +84,7 @@ pub(crate) async fn stats(
     Ok(Json(FeedbackCounts { run_id: run.id, total: all.len(), positive: count(1), negative: count(-1) }))
 }
 
-/// Deletes the caller's judgement on a run.
+/// Deletes the caller's feedback on a run.
 pub(crate) async fn delete(
     gateway: GatewayState,
     caller: Caller,
@@ -95,7 +93,7 @@ pub(crate) async fn delete(
     remove(&gateway, &caller, &run, None).await
 }
 
-/// Deletes the caller's judgement that the path names.
+/// Deletes the caller's feedback that is named in the path.
 pub(crate) async fn delete_one(
     gateway: GatewayState,
     caller: Caller,
@@ -118,5 +116,5 @@ async fn remove(
 }
 
 fn missing() -> ApiError {
-    ApiError::not_found("there is no such feedback")
+    ApiError::not_found("feedback not found")
 }

@@ -1,20 +1,20 @@
-//! Query of a request that follows a run, which may stop it too.
+//! Query of a request that follows a run and may also stop it.
 
 use crate::http::urlencoded::flag_of;
 
-/// How a run is followed, and stopped before that.
+/// How to follow a run, and whether to stop it.
 #[derive(Default)]
 pub(crate) struct FollowQuery {
     pub(crate) stream_modes: Vec<String>,
-    /// Whether the run is stopped when its reader goes away.
+    /// Whether the run stops when its reader disconnects.
     pub(crate) cancels: bool,
     pub(crate) action: Option<String>,
-    /// Whether the run has stopped when the answer comes.
+    /// Whether the response waits until the run has stopped.
     pub(crate) waits: bool,
 }
 
 impl FollowQuery {
-    /// Reads a query, in which a mode may occur several times.
+    /// Parses a query, which may contain several modes.
     pub(crate) fn read(query: Option<&str>) -> Result<Self, String> {
         let mut asked = Self::default();
         for (key, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
@@ -29,7 +29,7 @@ impl FollowQuery {
         Ok(asked)
     }
 
-    /// Returns whether a run is stopped, now or later.
+    /// Returns whether the request stops the run, now or when its reader disconnects.
     pub(crate) fn stops(&self) -> bool {
         self.action.is_some() || self.cancels
     }

@@ -1,18 +1,18 @@
-//! Messages as clients send them, in LangChain's form or OpenAI's.
+//! Messages as clients send them, in LangChain's or OpenAI's format.
 
 use super::content::{self, PostedContent};
-use pudu_channels::Attachment;
-use pudu_client::base::{
+use pudu_base::{
     Assistant, CallId, Finish, Human, Message, MessageId, Outcome, Reminder, ToolCall, ToolResult, Usage,
 };
+use pudu_channels::Attachment;
 use pudu_deerflow::{read_failure, read_report};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Keys of `additional_kwargs` that only a server writes.
+/// Keys of `additional_kwargs` that only a server sets.
 const SERVERS_OWN: [&str; 4] =
     ["original_user_content", "dynamic_context_reminder", "reminder_date", "view_image_context"];
-/// Fields that the message itself has.
+/// Fields that `Message` itself represents.
 const OWN: [&str; 8] =
     ["type", "role", "id", "content", "tool_calls", "invalid_tool_calls", "tool_call_id", "usage_metadata"];
 /// Maximum number of messages in one request.
@@ -22,22 +22,37 @@ const MAX_MESSAGES: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct InputMessage {
     pub(crate) message: Message,
-    /// Its fields that mean nothing here; a JSON object, or null.
+    /// Its other fields, which have no effect here; a JSON object, or null.
     pub(crate) fields: Arc<Value>,
     /// Images in its content.
     pub(crate) images: Vec<Attachment>,
-    /// Names of uploads that belong to it.
+    /// Names of its uploads.
     pub(crate) uploads: Vec<String>,
 }
 
-/// Reads a list of messages. An error names the message.
+impl InputMessage {
+    /// Reduces a message that is a `/goal` command to its goal, as in chats, and returns the goal.
+    pub(super) fn take_goal(&mut self) -> Option<String> {
+        let Message::Human(human) = &mut self.message else { return None };
+        let goal = pudu_dispatch::input::goal_of(&human.text)?;
+        human.text.clone_from(&goal);
+        let fields = Arc::make_mut(&mut self.fields);
+        fields.as_object_mut().and_then(|fields| fields.remove("content"));
+        if fields.as_object().is_some_and(Map::is_empty) {
+            *fields = Value::Null;
+        }
+        Some(goal)
+    }
+}
+
+/// Parses a list of messages. An error names the message.
 pub(crate) fn messages(list: &Value) -> Result<Vec<InputMessage>, String> {
     let one = std::slice::from_ref(list);
     let list = match list {
         Value::Null => return Ok(Vec::new()),
         Value::Array(list) => list.as_slice(),
         Value::Object(_) | Value::String(_) => one,
-        _ => return Err("messages is no list".to_owned()),
+        _ => return Err("messages must be a list".to_owned()),
     };
     if list.len() > MAX_MESSAGES {
         return Err(format!("messages has more than {MAX_MESSAGES} messages"));
@@ -52,13 +67,13 @@ fn message(sent: &Value) -> Result<InputMessage, String> {
         Value::String(_) => {
             Map::from_iter([("type".into(), "human".into()), ("content".into(), sent.clone())])
         }
-        _ => return Err("it is no object".to_owned()),
+        _ => return Err("it must be an object".to_owned()),
     };
     let kind = ["type", "role"].into_iter().find_map(|key| fields.get(key)?.as_str()).unwrap_or("human");
     let id = match fields.get("id") {
         None | Some(Value::Null) => MessageId::fresh(),
         Some(Value::String(id)) if (1..=200).contains(&id.len()) => id.as_str().into(),
-        Some(_) => return Err("its id is no text of 1 to 200 bytes".to_owned()),
+        Some(_) => return Err("its id must be a string of 1 to 200 bytes".to_owned()),
     };
     let content = fields.get("content").cloned().unwrap_or_default();
     let PostedContent { text, images } = match &content {
@@ -67,20 +82,21 @@ fn message(sent: &Value) -> Result<InputMessage, String> {
     };
     let is_human = matches!(kind, "human" | "user" | "HumanMessageChunk");
     if !images.is_empty() && !is_human {
-        return Err("only a person's message has images".to_owned());
+        return Err("only a human message can have images".to_owned());
     }
     let message = match kind {
         _ if is_human => Message::Human(Human::new(id, text)),
         "ai" | "assistant" | "AIMessageChunk" => Message::Assistant(reply(id, text, &fields)?),
         "tool" => Message::Tool(result(id, text, &fields)?),
         "system" => Message::Reminder(Reminder { id, text }),
-        other => return Err(format!("{other:?} is no kind of message")),
+        other => return Err(format!("unknown message type {other:?}")),
     };
     let uploads = fields.get("additional_kwargs").map(uploads).unwrap_or_default();
     Ok(InputMessage { fields: kept(&message, fields, content, &images).into(), message, images, uploads })
 }
 
-/// Returns the fields that a client gets back as it sent them. An image is among the thread's uploads from now on.
+/// Returns the fields that are sent back to clients. Keys that only a server sets are omitted, and so is content with
+/// images, because the images are in the thread's uploads.
 fn kept(message: &Message, fields: Map<String, Value>, content: Value, images: &[Attachment]) -> Value {
     let is_other = |key: &String| !OWN.contains(&key.as_str());
     let mut kept: Map<String, Value> =
@@ -110,7 +126,7 @@ fn reply(id: MessageId, text: String, fields: &Map<String, Value>) -> Result<Ass
     let failure = read_failure(fields, &text).map(|failure| Box::new(Outcome::Error(failure)));
     let mut calls = Vec::new();
     for call in fields.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
-        // OpenAI's form has a function with its arguments as text.
+        // In OpenAI's format, a call has a function whose arguments are text.
         let function = call.get("function").unwrap_or(call);
         let name = function.get("name").and_then(Value::as_str).ok_or("a tool call has no name")?;
         let args = match function.get("args").or(function.get("arguments")) {
@@ -124,7 +140,7 @@ fn reply(id: MessageId, text: String, fields: &Map<String, Value>) -> Result<Ass
     let tokens = |key: &str| fields.get("usage_metadata")?.get(key)?.as_u64();
     let usage = tokens("input_tokens").zip(tokens("output_tokens"));
     if failure.is_some() {
-        // As in the thread: a failure has no words or calls that a model could read.
+        // As in the thread, a failed message has no text or calls for a model.
         calls.clear();
     }
     Ok(Assistant {
@@ -159,10 +175,10 @@ fn result(id: MessageId, text: String, fields: &Map<String, Value>) -> Result<To
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_client::wire::message::to_json;
+    use pudu_langgraph::message::to_json;
 
     #[test]
-    fn what_clients_send_comes_back_whole() {
+    fn messages_come_back_as_clients_sent_them() {
         let sent = json!([
             {"type": "human", "id": "1", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
                 "additional_kwargs": {"mood": "good", "original_user_content": "forged"}, "example": true},
@@ -185,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_and_reports_of_sub_agents_stay_what_they_are() {
+    fn failures_and_reports_of_sub_agents_are_preserved() {
         let extra =
             json!({"deerflow_error_fallback": true, "error_reason": "auth", "error_type": "ModelAuthError"});
         let report = json!({"subagent_status": "completed", "subagent_result_brief": "Seven."});
@@ -207,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_refused_with_its_place() {
+    fn invalid_messages_are_refused_with_their_position() {
         for (sent, why) in [
-            (json!(7), "messages is no list"),
-            (json!([7]), "messages[0]: it is no object"),
-            (json!([{"type": "alien"}]), "messages[0]: \"alien\" is no kind of message"),
-            (json!(["a", {"content": 7}]), "messages[1]: content is neither text nor a list of blocks"),
+            (json!(7), "messages must be a list"),
+            (json!([7]), "messages[0]: it must be an object"),
+            (json!([{"type": "alien"}]), "messages[0]: unknown message type \"alien\""),
+            (json!(["a", {"content": 7}]), "messages[1]: content must be text or a list of blocks"),
             (json!([{"type": "tool", "content": "a"}]), "messages[0]: a tool's message has no tool_call_id"),
-            (json!([{"id": 7}]), "messages[0]: its id is no text of 1 to 200 bytes"),
+            (json!([{"id": 7}]), "messages[0]: its id must be a string of 1 to 200 bytes"),
             (json!([{"type": "ai", "tool_calls": [{}]}]), "messages[0]: a tool call has no name"),
         ] {
             assert_eq!(messages(&sent).unwrap_err(), why, "{sent}");

@@ -8,7 +8,9 @@ use crate::{
     },
 };
 use axum::extract::RawQuery;
-use pudu_client::{base::ThreadId, store::RunRow, wire::run};
+use pudu_base::ThreadId;
+use pudu_langgraph::run;
+use pudu_store::RunRow;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,7 +35,7 @@ pub(crate) async fn list(
     RawQuery(query): RawQuery,
     ReadableThread(thread): ReadableThread,
 ) -> Result<Scrubbed<Vec<Value>>, ApiError> {
-    // A key may occur several times, which `Query` does not read.
+    // A key may occur several times, which `Query` does not support.
     let pairs = url::form_urlencoded::parse(query.as_deref().unwrap_or_default().as_bytes());
     let select: Vec<String> =
         pairs.filter(|(key, _)| key == "select").map(|(_, value)| value.into_owned()).collect();
@@ -52,10 +54,11 @@ async fn wanted_runs(
     let db = gateway.db();
     let (limit, mut skipped) = (asked.limit.unwrap_or(LISTED.0), asked.offset.unwrap_or(0));
     if !(1..=LISTED.1).contains(&limit) {
-        return Err(ApiError::invalid(format!("limit is 1 to {}", LISTED.1)));
+        return Err(ApiError::invalid(format!("limit must be a whole number from 1 to {}", LISTED.1)));
     }
     if let Some(unknown) = asked.status.as_deref().filter(|status| !run::STATUSES.contains(status)) {
-        let why = format!("status: a run is never `{unknown}`, but {}", run::STATUSES.join(", "));
+        let why =
+            format!("status: unknown status `{unknown}`; the statuses are {}", run::STATUSES.join(", "));
         return Err(ApiError::invalid(why));
     }
     let mut from = 0;

@@ -1,13 +1,14 @@
-//! DeerFlow's options of one run that a message may name: which model, whether it thinks, and how hard.
+//! DeerFlow's options for a single run: the model, whether it thinks, and its effort.
 //!
-//! Options that have no effect here are no error, since clients of DeerFlow send all options. [`ignored`] names them.
+//! Options without effect are not an error, since DeerFlow's clients send all options. [`ignored`] names them.
 use crate::{ApiError, http::wrong_value::says_nothing};
-use pudu_client::{RunFeatures, RunSecrets, base::Thinking};
+use pudu_agent::{RunFeatures, RunSecrets};
+use pudu_base::Thinking;
 use serde_json::{Map, Value};
 
 /// Keys of `config` that have an effect.
 const CONFIG_KEYS: [&str; 3] = ["configurable", "context", "recursion_limit"];
-/// Keys of options that have an effect, beside those of [`RunFeatures`].
+/// Keys of options that have an effect, in addition to those of [`RunFeatures`].
 const OPTION_KEYS: [&str; 11] = [
     "model_name",
     "model",
@@ -22,17 +23,17 @@ const OPTION_KEYS: [&str; 11] = [
     "checkpoint_ns",
 ];
 
-/// The model of a run, as far as a request names it.
+/// The model and thinking effort that a request sets for its run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ModelOptions {
     /// Name of the model.
     pub(crate) model: Option<String>,
-    /// How hard it thinks.
+    /// The thinking effort.
     pub(crate) thinking: Option<Thinking>,
 }
 
-/// Options that a request names in its `config` and `context`. What `config.context` says counts before `context`, and that
-/// before `config.configurable`.
+/// Options from a request's `config` and `context`. `config.context` takes precedence over `context`, which takes
+/// precedence over `config.configurable`.
 pub(crate) struct NamedOptions(Map<String, Value>);
 
 impl NamedOptions {
@@ -44,66 +45,65 @@ impl NamedOptions {
             ("config", config),
         ];
         if let Some((name, _)) = places.iter().find(|(_, place)| !place.is_object() && !place.is_null()) {
-            return Err(ApiError::invalid(format!("{name} is no object")));
+            return Err(ApiError::invalid(format!("{name} must be an object")));
         }
         let mut options = Map::new();
         for (_, place) in &places[..3] {
-            // A null says nothing.
+            // Null counts as missing.
             let said = place.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
             options.extend(said.map(|(key, value)| (key.clone(), value.clone())));
         }
         Ok(Self(options))
     }
 
-    /// Reads which model answers and how it thinks. `known` returns whether a model of a name exists.
+    /// Parses the model and its thinking effort. `known` returns whether a model of this name exists.
     pub(crate) fn model(&self, known: impl Fn(&str) -> bool) -> Result<ModelOptions, ApiError> {
         let model = self.text("model_name")?.or(self.text("model")?);
         if let Some(unknown) = model.filter(|name| !known(name)) {
-            return Err(ApiError::bad_request(format!("there is no model `{unknown}`")));
+            return Err(ApiError::bad_request(format!("unknown model `{unknown}`")));
         }
         let (enabled, effort) = (self.flag("thinking_enabled")?, self.text("reasoning_effort")?);
         if effort.is_some() && Thinking::of_options(None, effort).is_none() {
-            return Err(ApiError::invalid("reasoning_effort is none of none, minimal, low, medium, high"));
+            return Err(ApiError::invalid("reasoning_effort must be none, minimal, low, medium or high"));
         }
         Ok(ModelOptions { model: model.map(str::to_owned), thinking: Thinking::of_options(enabled, effort) })
     }
 
-    /// Reads which agent is asked.
+    /// Parses the requested agent.
     pub(crate) fn agent(&self) -> Result<Option<&str>, ApiError> {
         self.text("agent_name")
     }
 
-    /// Reads whether the agent is a new one, which is made by the run.
+    /// Parses whether the run creates the agent.
     pub(crate) fn is_bootstrap(&self) -> Result<bool, ApiError> {
         Ok(self.flag("is_bootstrap")?.unwrap_or(false))
     }
 
-    /// Reads whether the client shows people the approvals that a run needs. DeerFlow's clients do not, and do not send
-    /// this option.
+    /// Parses whether the client shows approvals to people. DeerFlow's clients do not, and do not send this option.
     pub(crate) fn shows_approvals(&self) -> Result<bool, ApiError> {
         match self.0.get("approvals").map(Value::as_str) {
             None | Some(Some("refuse")) => Ok(false),
             Some(Some("ask")) => Ok(true),
-            Some(_) => Err(ApiError::invalid("approvals is neither ask nor refuse")),
+            Some(_) => Err(ApiError::invalid("approvals must be `ask` or `refuse`")),
         }
     }
 
-    /// Reads which parts of the agent the run switches.
+    /// Parses the parts of the agent that the run switches on or off.
     pub(crate) fn features(&self) -> Result<RunFeatures, ApiError> {
         RunFeatures::read(&self.0).map_err(ApiError::invalid)
     }
 
-    /// Reads the secrets that commands of the run find.
+    /// Parses the secrets for the commands of the run.
     pub(crate) fn secrets(&self) -> Result<RunSecrets, ApiError> {
         RunSecrets::read(&self.0).map_err(ApiError::invalid)
     }
 
-    /// Reads a text; an empty one says nothing.
+    /// Parses a text; an empty one counts as missing.
     fn text(&self, key: &str) -> Result<Option<&str>, ApiError> {
         match self.0.get(key) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.trim()).filter(|text| !text.is_empty())),
-            Some(_) => Err(ApiError::invalid(format!("{key} is no text"))),
+            Some(_) => Err(ApiError::invalid(format!("{key} must be a string"))),
         }
     }
 
@@ -111,7 +111,7 @@ impl NamedOptions {
         match self.0.get(key) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
-            Some(_) => Err(ApiError::invalid(format!("{key} is neither true nor false"))),
+            Some(_) => Err(ApiError::invalid(format!("{key} must be true or false"))),
         }
     }
 }
@@ -129,7 +129,7 @@ pub(crate) fn ignored(config: &Value, context: &Value) -> Vec<String> {
     names
 }
 
-/// Returns the keys of a place that are not known and ask for something.
+/// Returns the unknown keys of an object, except those with empty values, which have no effect.
 fn unknown(place: &str, options: &Value, known: &[&str]) -> Vec<String> {
     let keys = options.as_object().into_iter().flatten();
     let ignored = keys.filter(|(key, value)| !known.contains(&key.as_str()) && !says_nothing(value));
@@ -143,7 +143,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_a_client_that_says_so_shows_approvals() {
+    fn approvals_are_shown_only_if_the_client_requests_it() {
         let read = |config: Value, context: Value| NamedOptions::read(&config, &context)?.shows_approvals();
         let shows = |context: Value| read(Value::Null, context).map_err(|error| error.status());
         assert_eq!([Value::Null, json!({}), json!({"approvals": null})].map(shows), [Ok(false); 3]);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn options_without_effect_are_named() {
+    fn options_without_effect_are_reported() {
         let config = json!({"recursion_limit": 9, "tags": ["a"], "callbacks": [],
             "configurable": {"thread_id": "t", "foo": 1}, "context": {"is_plan_mode": true}});
         let context = json!({"mode": "pro", "model_name": "m", "max_total_subagents": 2, "empty": null});
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_texts_with_names_of_variables_and_stay_out_of_errors() {
+    fn secrets_are_checked_and_stay_out_of_errors() {
         let read = |context: Value| NamedOptions::read(&Value::Null, &context)?.secrets();
         assert_eq!(read(json!({})).unwrap(), RunSecrets::default());
         assert!(read(json!({"secrets": {"ERP_TOKEN": "tok-123456"}})).is_ok());
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_named_in_any_place_and_an_empty_name_is_none() {
+    fn an_agent_can_be_named_in_any_place_and_an_empty_name_is_none() {
         let named = |config: Value, context: Value| {
             NamedOptions::read(&config, &context)
                 .unwrap()
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_place_counts_and_garbage_is_refused() {
+    fn the_nearest_place_takes_precedence_and_garbage_is_refused() {
         let read = |config: Value, context: Value| {
             let options = NamedOptions::read(&config, &context);
             let read = options.and_then(|options| options.model(|name| name == "a" || name == "b"));
@@ -230,20 +230,20 @@ mod tests {
             (Value::Null, json!({"thinking_enabled": true, "reasoning_effort": "low"}), good("", "low")),
             (Value::Null, json!({"reasoning_effort": "minimal"}), good("", "off")),
             (Value::Null, json!({"mode": "ultra", "other": 7}), good("", "")),
-            (Value::Null, json!({"model_name": "c"}), bad(400, "there is no model `c`")),
-            (Value::Null, json!({"model_name": 7}), bad(422, "model_name is no text")),
+            (Value::Null, json!({"model_name": "c"}), bad(400, "unknown model `c`")),
+            (Value::Null, json!({"model_name": 7}), bad(422, "model_name must be a string")),
             (
                 Value::Null,
                 json!({"thinking_enabled": "yes"}),
-                bad(422, "thinking_enabled is neither true nor false"),
+                bad(422, "thinking_enabled must be true or false"),
             ),
             (
                 Value::Null,
                 json!({"reasoning_effort": "hardest"}),
-                bad(422, "reasoning_effort is none of none, minimal, low, medium, high"),
+                bad(422, "reasoning_effort must be none, minimal, low, medium or high"),
             ),
-            (json!([]), Value::Null, bad(422, "config is no object")),
-            (json!({"context": "a"}), Value::Null, bad(422, "config.context is no object")),
+            (json!([]), Value::Null, bad(422, "config must be an object")),
+            (json!({"context": "a"}), Value::Null, bad(422, "config.context must be an object")),
         ] {
             assert_eq!(read(config.clone(), context.clone()), expect, "{config} {context}");
         }

@@ -1,4 +1,4 @@
-//! Runs of the threads that a caller may change or read.
+//! Runs on threads that a caller may change or read.
 
 use crate::{
     ApiError, Caller, GatewayState,
@@ -6,18 +6,16 @@ use crate::{
     threads::owned::{ThreadPath, check_owner, path_parameter, readable},
 };
 use axum::{extract::FromRequestParts, http::request::Parts};
-use pudu_client::{
-    base::{RunId, ThreadId},
-    store::{ClientThread, RunRow},
-};
+use pudu_base::{RunId, ThreadId};
+use pudu_store::{ClientThread, RunRow};
 
-/// The run in the path of a request, on a thread of the caller's.
+/// The run in a request's path, on one of the caller's threads.
 pub(crate) struct OwnRun {
     pub(crate) thread: ClientThread,
     pub(crate) row: RunRow,
 }
 
-/// The run in the path of a request, on a thread that the caller may read. The path may lack the thread.
+/// The run in a request's path, on a thread that the caller may read. The path may omit the thread.
 pub(crate) struct ReadableRun {
     pub(crate) thread: ClientThread,
     pub(crate) row: RunRow,
@@ -62,5 +60,5 @@ pub(crate) async fn row(gateway: &GatewayState, thread: &ThreadId, id: &RunId) -
 }
 
 fn missing() -> ApiError {
-    ApiError::not_found("there is no such run")
+    ApiError::not_found("run not found")
 }

@@ -1,5 +1,4 @@
-//! A request for a run, and the task made from it. Accepted requests are kept in a form from which the same task is
-//! made again after a restart.
+//! Parses a request for a run and creates its task.
 
 use super::{
     body::{RunBody, busy},
@@ -11,63 +10,30 @@ use crate::{
     http::ignored::Ignored,
     threads::{lifecycle::notes, state::unknown_checkpoint},
 };
-use pudu_client::{
-    Asker, Authoring, Client, ClientRun, Multitask, RunFeatures, RunTask,
+use pudu_agent::{
+    Agent, Asker, Authoring, RunTask, SchedulePlace,
     agents::{LEAD, is_lead},
-    base::{Human, Message, MessageId, RunId, Seq, SharedFile, Thinking, ThreadFolder, ThreadId, UserId},
-    store::RunRow,
-    wire::{checkpoint, modes::Modes, thread::API_ACCOUNT},
 };
-use pudu_dispatch::{
-    commands::{self, ThreadCaller, ThreadChoices},
-    input, local,
-};
+use pudu_base::{Human, Message, MessageId, RunId, SharedFile, ThreadFolder, ThreadId, UserId};
+use pudu_dispatch::{commands, local};
 use pudu_kit::{clock, home};
+use pudu_langgraph::{checkpoint, modes::Modes, thread::API_ACCOUNT};
+use pudu_runs::{ClientRun, Multitask};
 use pudu_texts::Language;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A task in the form that is stored with its run.
-#[derive(Debug, Deserialize, Serialize)]
-struct StoredTask {
-    input: Vec<Human>,
-    fields: Vec<(MessageId, Arc<Value>)>,
-    model: Option<String>,
-    thinking: Option<String>,
-    agent: Option<String>,
-    #[serde(default)]
-    builds: Option<String>,
-    from: Option<Seq>,
-    goal: Option<String>,
-    steps: Option<u32>,
-    at: String,
-    #[serde(default)]
-    shows_approvals: bool,
-    #[serde(default)]
-    features: RunFeatures,
-    #[serde(default)]
-    again: Option<MessageId>,
-}
-
-/// Settings of a run that answers the last question of a thread again.
-pub(crate) struct RepeatedRun {
-    pub(crate) choices: ThreadChoices,
-    pub(crate) shows_approvals: bool,
-    pub(crate) features: RunFeatures,
-}
-
-/// A request that was read.
+/// A parsed request.
 pub(crate) struct ReadRequest {
     pub(crate) run: ClientRun,
     pub(crate) modes: Modes,
-    /// Whether the run stops when its reader goes away.
+    /// Whether the run stops when its reader disconnects.
     pub(crate) cancels: bool,
-    /// Options without effect.
+    /// Options that have no effect.
     pub(crate) ignored: Ignored,
 }
 
-/// Reads a request for a run on a thread, which may be one that it alone has.
+/// Parses a request for a run on a thread, which may have been created for it.
 pub(crate) async fn read(
     gateway: &GatewayState,
     caller: &Caller,
@@ -77,13 +43,12 @@ pub(crate) async fn read(
 ) -> Result<ReadRequest, ApiError> {
     let deletes_thread = body.deletes_thread(own_thread)?;
     body.check_options()?;
-    let mut unknown_modes = Vec::new();
-    let modes = Modes::read(&body.stream_mode, &mut unknown_modes).map_err(ApiError::invalid)?;
-    let ignored = Ignored::of_run(unknown_modes, body.ignored());
+    let mut unserved_modes = Vec::new();
+    let modes = Modes::read(&body.stream_mode, &mut unserved_modes).map_err(ApiError::invalid)?;
+    let ignored = Ignored::of_run(unserved_modes, body.ignored());
     let (cancels, multitask) = (body.cancels(), body.multitask());
     let steps = body.steps(gateway.config().runs.max_recursion_limit)?;
-    let client = gateway.client();
-    let models = client.models();
+    let models = gateway.agent().models();
     let options = || {
         let options = NamedOptions::read(&body.config, &body.context)?;
         let chosen = options.model(|name| models.iter().any(|model| model.name == name))?;
@@ -96,10 +61,10 @@ pub(crate) async fn read(
     let stored_choices = commands::choices(&gateway.0.shared, &caller_on_thread).await?;
     let builds = agent.clone().filter(|_| is_bootstrap);
     if builds.is_some() && caller.user == UserId::local() && !caller.is_admin() {
-        return Err(ApiError::forbidden("only an administrator makes agents for everybody"));
+        return Err(ApiError::forbidden("only an administrator may create shared agents"));
     }
     if let Some(name) = agent.as_deref().filter(|_| builds.is_none()) {
-        known_agent(client, name, &caller.user).await?;
+        known_agent(gateway.agent(), name, &caller.user).await?;
     }
     let (agent, builds) = match (agent, stored_choices.authoring) {
         (None, Authoring::New(name)) => (None, Some(name)),
@@ -115,98 +80,70 @@ pub(crate) async fn read(
             return Err(unknown_checkpoint());
         }
     }
-    let said = body.read_messages()?;
+    let mut said = body.read_messages()?;
+    let goal = said.iter_mut().filter_map(InputMessage::take_goal).last();
     let folder = ThreadFolder { owner: caller.user.clone(), thread: thread.clone() };
-    let others = client.live_runs(thread);
+    let others = gateway.runs().live_runs(thread);
     if let Some(other) = others.first().filter(|_| multitask == Multitask::Reject) {
-        // Before its images are taken for nothing.
+        // Checked before the images of the request are stored.
         return Err(busy(&other.run));
     }
-    // The result of another run is not known yet.
+    // Not checked while another run is live, because its result is still unknown.
     if said.is_empty() && from.is_none() && others.is_empty() {
-        check_unfinished(client, thread).await?;
+        check_unfinished(gateway.agent(), thread).await?;
     }
     let (input, fields) = take(gateway, &folder, said).await?;
-    let goal = input.iter().rev().find_map(|human| input::goal_of(&human.text));
-    let stored = StoredTask {
+    let task = RunTask {
+        first: input.first().map(|human| human.id.clone()),
         input,
-        fields,
+        client_fields: fields,
         model: chosen.model.or(stored_choices.model),
-        thinking: chosen.thinking.or(stored_choices.thinking).map(|thinking| thinking.name().to_owned()),
-        agent,
-        builds,
+        thinking: chosen.thinking.or(stored_choices.thinking),
+        authoring: match &builds {
+            Some(name) if is_lead(name) => Authoring::Lead,
+            Some(name) => Authoring::New(name.clone()),
+            None => Authoring::Nothing,
+        },
+        agent: agent.filter(|_| builds.is_none()),
         from,
         goal,
         steps,
-        at: clock::for_model(clock::now(), &jiff::tz::TimeZone::system()),
-        shows_approvals,
         features,
-        again: None,
+        own_secrets,
+        ..task(thread.clone(), &caller.user, shows_approvals)
     };
-    let request = json!({ "kwargs": body.to_listed_json(), "task": stored, "stream_mode": body.stream_mode });
+    let request = json!({ "kwargs": body.to_listed_json(), "stream_mode": body.stream_mode });
     let run = ClientRun {
         assistant: body.assistant(),
-        task: RunTask { own_secrets, ..task(thread.clone(), RunId::fresh(), caller.user.clone(), stored) },
-        account: API_ACCOUNT.to_owned(),
-        request: request.to_string(),
+        request: request.as_object().cloned().unwrap_or_default(),
         metadata: body.metadata.map_or_else(|| Ok(String::new()), notes)?,
         multitask,
         deletes_thread,
+        ..ClientRun::new(task)
     };
     Ok(ReadRequest { run, modes, cancels, ignored })
 }
 
-/// Makes a run that answers the last question of a thread again.
-pub(crate) fn repeat(caller: &ThreadCaller, repetition: RepeatedRun) -> ClientRun {
-    let RepeatedRun { choices, shows_approvals, features } = repetition;
-    let ThreadChoices { model, thinking, agent, .. } = choices;
-    let stored = StoredTask {
-        input: Vec::new(),
-        fields: Vec::new(),
-        model,
-        thinking: thinking.map(|thinking| thinking.name().to_owned()),
-        agent,
-        builds: None,
-        from: None,
-        goal: None,
-        steps: None,
-        at: clock::for_model(clock::now(), &jiff::tz::TimeZone::system()),
-        shows_approvals,
-        features,
-        again: Some(MessageId::fresh()),
-    };
-    let request = json!({ "kwargs": {}, "task": stored });
-    ClientRun {
-        assistant: String::new(),
-        task: task(caller.thread.clone(), RunId::fresh(), caller.user.clone(), stored),
-        account: API_ACCOUNT.to_owned(),
-        request: request.to_string(),
-        metadata: String::new(),
-        multitask: Multitask::Reject,
-        deletes_thread: false,
-    }
-}
-
 /// Refuses an agent that does not exist.
-pub(crate) async fn known_agent(client: &Client, name: &str, user: &UserId) -> Result<(), ApiError> {
-    match client.custom_agent(name, Some(user)).await {
+pub(crate) async fn known_agent(agent: &Agent, name: &str, user: &UserId) -> Result<(), ApiError> {
+    match agent.custom_agent(name, Some(user)).await {
         Ok(_) => Ok(()),
-        Err(_) => Err(ApiError::not_found(format!("there is no assistant `{name}`"))),
+        Err(_) => Err(ApiError::not_found(format!("unknown assistant `{name}`"))),
     }
 }
 
-/// Refuses a run without messages on a thread that is finished.
-async fn check_unfinished(client: &Client, thread: &ThreadId) -> Result<(), ApiError> {
-    let state = client.state(thread).await?;
+/// Refuses a run without messages on a thread with nothing left to do.
+async fn check_unfinished(agent: &Agent, thread: &ThreadId) -> Result<(), ApiError> {
+    let state = agent.state(thread).await?;
     match checkpoint::next(&state).is_empty() {
         true => Err(ApiError::invalid(
-            "input.messages: there is no message, and nothing that the thread is to go on with",
+            "input.messages: there is no message, and the thread has no unfinished work to continue",
         )),
         false => Ok(()),
     }
 }
 
-/// Makes people's messages from a request: images become uploads, and named uploads are attached.
+/// Creates people's messages from a request: images become uploads, and named uploads are attached.
 async fn take(
     gateway: &GatewayState,
     folder: &ThreadFolder,
@@ -216,7 +153,7 @@ async fn take(
     for (at, InputMessage { message, fields: own, images, uploads }) in said.into_iter().enumerate() {
         let Message::Human(mut human) = message else {
             let why = format!(
-                "input.messages[{at}]: a run takes people's messages; others are written by POST …/state"
+                "input.messages[{at}]: a run accepts only human messages; write others with POST …/state"
             );
             return Err(ApiError::bad_request(why));
         };
@@ -235,7 +172,7 @@ async fn take(
     Ok((humans, fields))
 }
 
-/// Puts images among a thread's uploads, and finds uploads by their names.
+/// Stores images in a thread's uploads, and finds uploads by name.
 async fn files(
     gateway: &GatewayState,
     folder: &ThreadFolder,
@@ -245,9 +182,9 @@ async fn files(
     let shared = &gateway.0.shared;
     let broken = |error: &dyn std::fmt::Display| {
         tracing::error!(thread = %folder.thread, %error, "failed to take files");
-        ApiError::unavailable("the files could not be taken just now; try again")
+        ApiError::unavailable("the files could not be stored; try again")
     };
-    let _kept = shared.client.keep_files().await;
+    let _kept = shared.agent.keep_files().await;
     gateway.db().thread_used(folder, API_ACCOUNT, clock::now()).await.map_err(|error| broken(&error))?;
     let mut files = Vec::new();
     for image in images {
@@ -257,47 +194,24 @@ async fn files(
         if let Err(error) = local::write_inline(image, &path, shared.rules().uploads.max_file_size).await {
             return Err(ApiError::invalid(error.to_string()));
         }
-        let adopted = shared.client.adopt(&folder.thread, &path, &image.name).await;
+        let adopted = shared.agent.adopt(&folder.thread, &path, &image.name).await;
         files.push(adopted.map_err(|error| broken(&error))?);
     }
     if !uploads.is_empty() {
-        let known = shared.client.files(&folder.thread).await.map_err(|error| broken(&error))?;
+        let known = shared.agent.files(&folder.thread).await.map_err(|error| broken(&error))?;
         let known = known.uploads(10_000).await.map_err(|error| broken(&error))?;
         for upload in known.iter().filter(|upload| uploads.contains(&upload.name)) {
             let (name, path, size) = (upload.name.clone(), upload.path.clone(), upload.size);
             let mut file = SharedFile { name, path, size, reading: None };
-            shared.client.read_document(&folder.thread, &mut file).await;
+            shared.agent.read_document(&folder.thread, &mut file).await;
             files.push(file);
         }
     }
     Ok(files)
 }
 
-/// Makes the task of a run that a death or a stop of the daemon cut; `None` if its request cannot be read.
-pub(crate) fn restored(row: &RunRow) -> Option<RunTask> {
-    let request: Map<String, Value> = serde_json::from_str(&row.request).ok()?;
-    let stored: StoredTask = serde_json::from_value(request.get("task")?.clone()).ok()?;
-    let user = UserId::from_raw(&row.user).ok()?;
-    let task = task(row.thread.clone(), row.id.clone(), user, stored);
-    Some(RunTask { suspended: row.suspended, ..task })
-}
-
-fn task(thread: ThreadId, run: RunId, user: UserId, stored: StoredTask) -> RunTask {
-    let StoredTask {
-        input,
-        fields,
-        model,
-        thinking,
-        agent,
-        builds,
-        from,
-        goal,
-        steps,
-        at,
-        shows_approvals,
-        features,
-        again,
-    } = stored;
+/// Creates the task of a client's run.
+pub(crate) fn task(thread: ThreadId, user: &UserId, shows_approvals: bool) -> RunTask {
     let asker = Asker {
         account: API_ACCOUNT.to_owned(),
         person: user.to_string(),
@@ -305,27 +219,12 @@ fn task(thread: ThreadId, run: RunId, user: UserId, stored: StoredTask) -> RunTa
         cannot_approve: !shows_approvals,
     };
     RunTask {
-        first: input.first().map(|human| human.id.clone()),
-        input,
-        again,
-        client_fields: fields,
-        model,
-        thinking: thinking.as_deref().and_then(Thinking::parse),
-        authoring: match &builds {
-            Some(name) if is_lead(name) => Authoring::Lead,
-            Some(name) => Authoring::New(name.clone()),
-            None => Authoring::Nothing,
-        },
-        agent: agent.filter(|_| builds.is_none()),
         finds_own_agents: true,
-        from,
-        goal,
-        steps,
-        features,
-        at: Some(at),
+        at: Some(clock::for_model(clock::now(), &jiff::tz::TimeZone::system())),
         asker: Some(asker),
+        schedule: shows_approvals.then(SchedulePlace::default),
         secrets_of: user.clone(),
-        user,
-        ..RunTask::new(thread, run)
+        user: user.clone(),
+        ..RunTask::new(thread, RunId::fresh())
     }
 }

@@ -1,7 +1,7 @@
-//! The stream of one run over HTTP: its frames as they come, several together where they are there already, and a heartbeat
-//! where nothing is.
+//! The stream of one run over HTTP: its frames as they arrive, combined where several are available, and a heartbeat
+//! when there are none.
 
-use super::{readers::RunReader, view::RunViews};
+use super::view::RunViews;
 use crate::{GatewayState, http::ignored::Ignored};
 use axum::{
     body::{Body, Bytes},
@@ -9,21 +9,23 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::{FutureExt, StreamExt, stream};
-use pudu_client::{FrameStream, StreamRequest, base::RunId, wire::frame::Position};
+use pudu_base::RunId;
 use pudu_dispatch::view::RunView;
+use pudu_langgraph::frame::Position;
+use pudu_runs::{FrameStream, RunReader, StreamRequest};
 use pudu_texts::Language;
 use std::{fmt::Write, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-/// A stream that has nothing to say says so this often.
+/// Interval of heartbeats on an idle stream.
 pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// Maximum length of an unknown id in the frame that reports it, in characters.
 const MAX_LOST_ID_CHARS: usize = 100;
-/// Maximum size of the frames that are sent together, in bytes.
-const MAX_CHUNK_BYTES: usize = 64 * 1024;
+/// Maximum size of frames that are sent together, in bytes.
+pub(crate) const MAX_CHUNK_BYTES: usize = 64 * 1024;
 
-/// Answers with a run's stream, to which the reader belongs: both end at once. `language` is that of its views.
+/// Answers with a run's stream, which owns the reader: both end together. `language` is the language of its views.
 pub(crate) fn respond(
     gateway: &GatewayState,
     request: StreamRequest,
@@ -37,30 +39,32 @@ pub(crate) fn respond(
         let chunk = frames.next().await?;
         Some((Ok::<_, std::convert::Infallible>(chunk), frames))
     }));
-    let mut headers = HeaderMap::new();
-    let fixed = [
-        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
-        // A proxy that compresses would hold the frames back to the end.
-        (header::CACHE_CONTROL, "no-cache, no-transform"),
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
-    for (name, value) in fixed {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
+    let mut headers = stream_headers();
     headers.extend(places(&run, "stream"));
     headers.extend(ignored.header());
     (StatusCode::OK, headers, body).into_response()
 }
 
-/// Returns where a run is, and where the answer to a request for it can be had once more. SDKs put the second behind the
-/// address of the API that they were given, whichever that is.
+/// Returns the headers of every stream.
+pub(crate) fn stream_headers() -> HeaderMap {
+    let fixed = [
+        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+        // A compressing proxy would hold back the frames until the end.
+        (header::CACHE_CONTROL, "no-cache, no-transform"),
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    fixed.into_iter().map(|(name, value)| (name, HeaderValue::from_static(value))).collect()
+}
+
+/// Returns the headers with the URL of a run, and with the URL for requesting the response again. SDKs append the
+/// second to their configured API URL.
 pub(crate) fn places(run: &str, again: &str) -> HeaderMap {
     let places =
         [(header::CONTENT_LOCATION, format!("/api{run}")), (header::LOCATION, format!("{run}/{again}"))];
     places.into_iter().filter_map(|(name, place)| Some((name, HeaderValue::from_str(&place).ok()?))).collect()
 }
 
-/// Reads the position that a request's `Last-Event-ID` names, or the id itself if it is no id of a frame. `-1` is the
+/// Parses the position in a request's `Last-Event-ID`. Returns the id itself if it is not a frame id. `-1` is the
 /// beginning.
 pub(crate) fn last_event(headers: &HeaderMap) -> (Option<Position>, Option<String>) {
     let Some(id) = headers.get("last-event-id").filter(|id| !["", "-1"].iter().any(|none| *id == none))
@@ -78,13 +82,13 @@ pub(crate) fn last_event(headers: &HeaderMap) -> (Option<Position>, Option<Strin
 struct StreamBody {
     run: RunId,
     frames: FrameStream,
-    /// Frames of the mode `view`, if they are asked for.
+    /// Frames of the mode `view`, if requested.
     views: Option<RunViews>,
-    /// Whether the frame `metadata` was sent, which comes first.
+    /// Whether the first frame, `metadata`, was sent.
     has_begun: bool,
     stop: CancellationToken,
     beat: tokio::time::Interval,
-    /// The run stops with its last reader, if it is to.
+    /// Stops the run with its last reader, if requested.
     _reader: RunReader,
 }
 
@@ -98,7 +102,7 @@ impl StreamBody {
         beat.reset();
         Self {
             run,
-            frames: gateway.0.shared.client.follow(request),
+            frames: gateway.0.shared.runs.follow(request),
             views,
             has_begun: false,
             stop,
@@ -107,7 +111,7 @@ impl StreamBody {
         }
     }
 
-    /// Returns the next piece of the stream; `None` behind its end, and when the daemon goes.
+    /// Returns the next piece of the stream; `None` after its end, and when the daemon stops.
     async fn next(&mut self) -> Option<Bytes> {
         let first = tokio::select! {
             biased;
@@ -123,7 +127,7 @@ impl StreamBody {
         self.has_begun = true;
         while let Some(frames) = next {
             match frames {
-                // Writing to a string does not fail.
+                // Writing to a String cannot fail.
                 Ok(frames) => {
                     for frame in &frames {
                         if frame.name == "end" {
@@ -132,7 +136,7 @@ impl StreamBody {
                         write!(text, "{frame}").ok();
                     }
                 }
-                // The reader comes back later and continues.
+                // The client reconnects later and continues.
                 Err(error) => tracing::error!(run = %self.run, %error, "failed to read run"),
             }
             next = match text.len() {
@@ -143,7 +147,7 @@ impl StreamBody {
         self.beat.reset();
         (!text.is_empty()).then(|| text.into())
     }
-    /// Returns the frames of the views up to the final one, which comes before the end of the stream.
+    /// Returns the remaining frames of the views, which come before the end of the stream.
     async fn last_views(&mut self) -> String {
         let mut text = String::new();
         while let Some(view) = next_view(&mut self.views).await {
@@ -161,6 +165,6 @@ async fn next_view(views: &mut Option<RunViews>) -> Option<RunView> {
 }
 
 fn view_frame(view: &RunView) -> String {
-    // A view has no part that JSON cannot write.
+    // A view always serialises as JSON.
     format!("event: view\ndata: {}\n\n", serde_json::to_string(view).unwrap_or_default())
 }

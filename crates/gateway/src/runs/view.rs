@@ -1,17 +1,15 @@
-//! Frames of the stream mode `view`: the whole view of a run, as people see it in a chat, whenever it has changed. A view
-//! frame has no id: the first one of each connection is complete.
+//! Frames of the stream mode `view`: the whole view of a run, as a chat shows it, whenever it changes. A view frame has
+//! no id, because each one is complete.
 
 use crate::GatewayState;
-use pudu_client::{
-    LiveRun,
-    base::{RunId, ThreadId},
-};
+use pudu_base::{RunId, ThreadId};
 use pudu_dispatch::view::RunView;
+use pudu_runs::LiveRun;
 use pudu_texts::Language;
 use std::time::Duration;
 use tokio::{sync::watch, time::Instant};
 
-/// Minimum time between two views of a run that works.
+/// Minimum time between two views of an active run.
 const VIEW_INTERVAL: Duration = Duration::from_millis(40);
 
 /// The views of a run, until its end.
@@ -20,7 +18,7 @@ pub(super) struct RunViews {
     thread: ThreadId,
     run: RunId,
     language: Language,
-    /// The run, and a counter of its events; `None` if it works no more.
+    /// The run, and a counter of its events; `None` once it has ended.
     live: Option<(LiveRun, watch::Receiver<u64>)>,
     sent: Option<RunView>,
     /// When the next view may be sent.
@@ -30,7 +28,7 @@ pub(super) struct RunViews {
 
 impl RunViews {
     pub(super) fn new(gateway: &GatewayState, thread: &ThreadId, run: &RunId, language: Language) -> Self {
-        let live = gateway.client().live_run(run).filter(|live| !live.closed.is_cancelled());
+        let live = gateway.runs().live_run(run).filter(|live| !live.closed.is_cancelled());
         let live = live.map(|live| {
             let ticks = live.replay.ticks();
             (live, ticks)
@@ -39,7 +37,7 @@ impl RunViews {
         Self { gateway, thread, run, language, live, sent: None, due: Instant::now(), is_over: false }
     }
 
-    /// Returns the next view, and `None` behind the final one or when the store fails.
+    /// Returns the next view; `None` after the final one, or if the store fails.
     ///
     /// # Cancel safety
     /// Dropping the future loses no view.
@@ -49,7 +47,7 @@ impl RunViews {
             ticks.borrow_and_update();
             let progress = live.replay.progress();
             let view = RunView::of_progress(&self.run, &progress, self.language);
-            // After the last event only the final view is worth a frame.
+            // After the last event, only the final view is worth a frame.
             if progress.outcome.is_none() && self.sent.as_ref() != Some(&view) {
                 self.due = Instant::now() + VIEW_INTERVAL;
                 return Some(self.sent.insert(view).clone());
@@ -72,7 +70,7 @@ impl RunViews {
     async fn last(&self) -> Option<RunView> {
         let shared = &self.gateway.0.shared;
         let view = async {
-            let Some(end) = shared.client.run_end(&self.run).await? else { return Ok(None) };
+            let Some(end) = shared.runs.run_end(&self.run).await? else { return Ok(None) };
             RunView::of_end(shared, &self.thread, &self.run, self.language, &end).await.map(Some)
         };
         view.await.unwrap_or_else(|error| {

@@ -1,5 +1,5 @@
-//! Files that the agent made for people, and that they sent: files of a thread by their paths, and files
-//! inside skill archives.
+//! Files that the agent made for people, or that people sent: files of a thread by path, and files inside skill
+//! archives.
 
 use super::{owned::ThreadPath, thread};
 use crate::{
@@ -11,35 +11,33 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::Response,
 };
-use pudu_client::{
-    base::{SandboxError, ThreadId},
-    embed::Artifact,
-    sandbox::{OutputEdit, OutputEdited},
-    wire::artifact::{self, ArtifactError},
-};
+use pudu_base::{SandboxError, ThreadId};
+use pudu_client::embed::Artifact;
+use pudu_langgraph::artifact::{self, ArtifactError};
+use pudu_sandbox::{OutputEdit, OutputEdited};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Maximum size of a file that is edited, in bytes.
+/// Maximum size of an edited file, in bytes.
 const MAX_EDITED_BYTES: u64 = 2 * 1024 * 1024;
-/// Maximum size of the body of an edit, in bytes. JSON writes some characters with more bytes.
+/// Maximum size of the body of an edit, in bytes. JSON needs more bytes for some characters.
 pub(crate) const MAX_EDIT_BODY_BYTES: usize = 8 * 1024 * 1024;
 
-/// How an artifact is to come.
+/// How to send an artifact.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ArtifactQuery {
-    /// Whether the file comes as a download.
+    /// Whether to send the file as a download.
     download: Option<bool>,
-    /// Whether a page or picture may run in a sandboxed frame of the page.
+    /// Whether a page or image may run in a sandboxed frame of the page.
     preview: Option<bool>,
-    /// Whether the text of a document comes instead of the document, as Markdown.
+    /// Whether to send the text of a document as Markdown, instead of the document.
     text: Option<bool>,
 }
 
 impl ArtifactQuery {
     fn disposition(&self, headers: &HeaderMap) -> FileDisposition {
-        // A browser that names where the file goes may show it in a frame only.
+        // A browser that states the destination may show the file only in a frame.
         let framed = headers.get("sec-fetch-dest").is_none_or(|place| place == "iframe");
         match (self.download, self.preview) {
             (Some(true), _) => FileDisposition::Download,
@@ -81,11 +79,11 @@ pub(crate) async fn get(
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ArtifactEdit {
     content: String,
-    /// SHA-256 of the file as the editor has read it.
+    /// SHA-256 of the file that was read before editing.
     expected_sha256: String,
 }
 
-/// A file that was overwritten.
+/// The overwritten file.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EditedArtifact {
     path: String,
@@ -104,18 +102,18 @@ pub(crate) async fn put(
 ) -> Result<Json<EditedArtifact>, ApiError> {
     let path = artifact::path(&path)?;
     check_editable(&gateway, &caller, &thread).await?;
-    let _kept = gateway.client().keep_files().await;
-    let files = gateway.client().files(&thread).await?;
+    let _kept = gateway.agent().keep_files().await;
+    let files = gateway.agent().files(&thread).await?;
     let edit = OutputEdit { text, expected_sha256, max_bytes: MAX_EDITED_BYTES };
     match files.edit_output(&path, edit).await? {
         OutputEdited::Written { sha256, size } => Ok(Json(EditedArtifact { path, sha256, size })),
-        OutputEdited::Stale => Err(ApiError::stale("the file was changed since it was read; read it again")),
+        OutputEdited::Stale => Err(ApiError::stale("the file has changed since it was read; read it again")),
         OutputEdited::NotText => Err(ApiError::wrong_type("only text in UTF-8 can be edited")),
         OutputEdited::TooLarge => Err(ApiError::too_large("a file of more than 2 MiB cannot be edited")),
     }
 }
 
-/// Refuses to change a thread's files while the agent works on them, and for a caller who may not edit the thread.
+/// Refuses to change files while the agent is working on the thread, or for a caller who may not edit the thread.
 async fn check_editable(gateway: &GatewayState, caller: &Caller, thread: &ThreadId) -> Result<(), ApiError> {
     let db = gateway.db();
     let owner = db.owner(thread).await?.filter(|owner| *owner == caller.user || caller.is_admin());
@@ -123,7 +121,7 @@ async fn check_editable(gateway: &GatewayState, caller: &Caller, thread: &Thread
         return Err(thread::missing());
     }
     let has_turn = db.has_open_turn(&BTreeSet::from([thread.clone()])).await?;
-    if has_turn || !gateway.client().live_runs(thread).is_empty() {
+    if has_turn || !gateway.runs().live_runs(thread).is_empty() {
         return Err(thread::in_flight());
     }
     Ok(())
@@ -152,7 +150,7 @@ impl From<SandboxError> for ApiError {
             SandboxError::Refused(_) | SandboxError::TooLarge { .. } => StatusCode::BAD_REQUEST,
             SandboxError::Io { .. } => {
                 tracing::warn!(%error, "failed to open file of thread");
-                return Self::internal("the file could not be had");
+                return Self::internal("the file could not be read");
             }
         };
         Self::new(status, error.to_string())
@@ -165,9 +163,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Addresses are taken apart before any file is looked for.
+        /// Paths are checked before any file is opened.
         #[test]
-        fn whatever_the_address_a_path_is_of_the_outputs_or_the_uploads(
+        fn accepted_paths_are_in_the_outputs_or_the_uploads(
             begin in prop_oneof![Just(""), Just("mnt/user-data/"), Just("mnt/user-data/outputs/"), Just("/")],
             pieces in proptest::collection::vec(
                 prop_oneof![

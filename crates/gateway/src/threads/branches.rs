@@ -1,12 +1,10 @@
-//! Other ways on from a thread's past: an answer once more, a question put otherwise, a thread that branches off.
+//! Alternatives to a thread's past: another answer, another wording of a question, and branches.
 
 use super::{edits::copy_to, owned::OwnThread, thread};
 use crate::{ApiError, Caller, GatewayState, Json, Scrubbed};
-use pudu_client::{
-    base::{Human, Message, MessageId, RunId, Seq, ThreadId, ThreadState, Update},
-    store::ClientThread,
-    wire::{checkpoint, message},
-};
+use pudu_base::{Human, Message, MessageId, RunId, Seq, ThreadId, ThreadState, Update};
+use pudu_langgraph::{checkpoint, message};
+use pudu_store::ClientThread;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -17,13 +15,13 @@ const PAGE: i64 = 512;
 /// Maximum length of a branch's title, in characters.
 const MAX_TITLE_CHARS: usize = 256;
 
-/// The answer that is to be made once more.
+/// The answer to regenerate.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct RegenerateBody {
     message_id: String,
 }
 
-/// A question that is to be put otherwise.
+/// A question to rephrase.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct EditBody {
     human_message_id: String,
@@ -33,19 +31,18 @@ pub(crate) struct EditBody {
 /// The newest turn of a thread: its question, and the position before it.
 struct NewestTurn {
     human: Human,
-    /// The run that it was put to; `None` if it was copied from another thread.
+    /// The run that answered it; `None` if it was copied from another thread.
     run: Option<RunId>,
     before: Seq,
     state: ThreadState,
 }
 
-/// Finds the newest turn; refuses threads that have none that is over.
+/// Finds the newest turn. Refuses threads without a finished turn.
 async fn newest_turn(gateway: &GatewayState, thread: &ClientThread) -> Result<NewestTurn, ApiError> {
-    let client = gateway.client();
-    if !client.live_runs(&thread.id).is_empty() {
+    if !gateway.runs().live_runs(&thread.id).is_empty() {
         return Err(thread::in_flight());
     }
-    let state = client.state(&thread.id).await?;
+    let state = gateway.agent().state(&thread.id).await?;
     if state.goal.is_some() {
         return Err(ApiError::conflict("the thread has a goal: clear it first"));
     }
@@ -53,12 +50,12 @@ async fn newest_turn(gateway: &GatewayState, thread: &ClientThread) -> Result<Ne
         Message::Human(human) => Some(human.clone()),
         Message::Assistant(_) | Message::Tool(_) | Message::Reminder(_) => None,
     });
-    // One that was stopped or failed may have no answer.
+    // A stopped or failed turn may have no answer.
     let Some(human) = human else {
-        return Err(ApiError::conflict("nobody has asked anything in the thread yet"));
+        return Err(ApiError::conflict("the thread has no question yet"));
     };
     let Some((seq, run)) = origin_of(gateway, thread, &human.id).await? else {
-        return Err(ApiError::conflict("nobody knows any more where the newest question was put"));
+        return Err(ApiError::conflict("the checkpoint before the newest question is not known any more"));
     };
     let db = gateway.db();
     let found = db.run(&run).await?;
@@ -66,7 +63,7 @@ async fn newest_turn(gateway: &GatewayState, thread: &ClientThread) -> Result<Ne
     Ok(NewestTurn { human, run, before: seq - 1, state })
 }
 
-/// Returns the row of the log that has a message, and the run that wrote it.
+/// Returns the log row of a message, and the run that wrote it.
 async fn origin_of(
     gateway: &GatewayState,
     thread: &ClientThread,
@@ -98,7 +95,7 @@ fn question(human: &Human, text: &str) -> Value {
     Value::Object(fields)
 }
 
-/// Answers with the input that a client sends to regenerate the newest answer.
+/// Returns the run input for regenerating the newest answer.
 pub(crate) async fn regenerate(
     gateway: GatewayState,
     OwnThread(thread): OwnThread,
@@ -106,7 +103,7 @@ pub(crate) async fn regenerate(
 ) -> Result<Scrubbed<Value>, ApiError> {
     let turn = newest_turn(&gateway, &thread).await?;
     if !since_question(&turn).any(|message| message.id().as_str() == wanted) {
-        return Err(ApiError::conflict("only the newest answer can be made once more"));
+        return Err(ApiError::conflict("only the newest answer can be regenerated"));
     }
     let mut prepared = json!({
         "input": { "messages": [question(&turn.human, &turn.human.text)] },
@@ -120,8 +117,8 @@ pub(crate) async fn regenerate(
     Ok(Scrubbed(prepared))
 }
 
-/// Adds the run whose answer is replaced. A turn that was copied from another thread has none, and clients drop all rows of
-/// the run that is named.
+/// Adds the run whose answer is replaced. Clients remove all rows of that run, so a turn copied from another thread
+/// names none.
 fn name_run(prepared: &mut Value, run: Option<&RunId>) {
     if let Some(run) = run {
         prepared["target_run_id"] = json!(run);
@@ -134,7 +131,7 @@ fn since_question(turn: &NewestTurn) -> impl Iterator<Item = &Arc<Message>> {
     newest.take_while(|message| !matches!(***message, Message::Human(_)))
 }
 
-/// Answers with the input that a client sends to rephrase the newest question.
+/// Returns the run input for rephrasing the newest question.
 pub(crate) async fn edit(
     gateway: GatewayState,
     OwnThread(thread): OwnThread,
@@ -142,11 +139,11 @@ pub(crate) async fn edit(
 ) -> Result<Scrubbed<Value>, ApiError> {
     let turn = newest_turn(&gateway, &thread).await?;
     if turn.human.id.as_str() != human_message_id {
-        return Err(ApiError::conflict("only the newest question can be put otherwise"));
+        return Err(ApiError::conflict("only the newest question can be edited"));
     }
     let text = replacement_text.trim();
     if text.is_empty() || text == turn.human.text.trim() {
-        return Err(ApiError::conflict("the question has to be another one"));
+        return Err(ApiError::conflict("the new question must differ from the old one"));
     }
     let new = MessageId::fresh();
     let sources: Vec<&str> = since_question(&turn).map(|message| message.id().as_str()).collect();
@@ -168,18 +165,18 @@ pub(crate) async fn edit(
     Ok(Scrubbed(prepared))
 }
 
-/// Place at which a thread branches off.
+/// Where a thread branches off.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct BranchBody {
     message_id: String,
     #[serde(default)]
     title: Option<String>,
-    /// Clients name the messages of the turn, too.
+    /// Clients also send the ids of the turn's messages.
     #[serde(default, rename = "message_ids")]
     _messages: Vec<String>,
 }
 
-/// A thread that was made from another one's messages.
+/// A thread made from another one's messages.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct BranchedThread {
     thread_id: ThreadId,
@@ -190,7 +187,7 @@ pub(crate) struct BranchedThread {
     history_seed_mode: &'static str,
 }
 
-/// Makes a thread from another one's messages, up to the end of a message's turn. Files are not copied.
+/// Creates a thread from another one's messages, up to the end of a message's turn. Files are not copied.
 pub(crate) async fn branch(
     gateway: GatewayState,
     caller: Caller,
@@ -201,11 +198,13 @@ pub(crate) async fn branch(
         return Err(ApiError::invalid("title has more than 256 characters"));
     }
     let wanted = MessageId::from(asked.message_id.as_str());
-    let (seq, mut state) = gateway.client().state_now(&thread.id).await?;
+    let (seq, mut state) = gateway.agent().state_now(&thread.id).await?;
     let Some(at) = state.messages.get_index_of(&wanted) else {
-        return Err(ApiError::not_found("there is no such message in the thread"));
+        return Err(ApiError::conflict(
+            "the thread has no message with this id, so it cannot be branched from there",
+        ));
     };
-    // The whole turn goes along.
+    // The whole turn is included.
     let is_question = |message: &Arc<Message>| matches!(**message, Message::Human(_));
     let next = state.messages.values().skip(at + 1).position(is_question);
     let later = next.map_or(state.messages.len(), |next| at + 1 + next);
@@ -227,7 +226,7 @@ pub(crate) async fn branch(
         parent_thread_id: thread.id,
         parent_checkpoint_id,
         branched_from_message_id: wanted,
-        // DeerFlow copies the files of the newest turn, and has no word for leaving them out there.
+        // DeerFlow copies the files of the newest turn, so it has no name for omitting those.
         workspace_clone_mode: if next.is_some() { "skipped_historical_turn" } else { "skipped" },
         history_seed_mode: "seeded",
     }))

@@ -1,14 +1,14 @@
-//! Cursors of thread lists in the form that clients send back. They hold nothing that the list does not show.
+//! Encoded cursors of thread lists, which clients send back. They reveal nothing that the list does not show.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use pudu_client::store::ThreadCursor;
+use pudu_store::ThreadCursor;
 
-/// Writes a cursor.
+/// Encodes a cursor.
 pub(super) fn write(cursor: &ThreadCursor) -> String {
     URL_SAFE_NO_PAD.encode(format!("{} {} {}", u8::from(cursor.pinned), cursor.updated, cursor.id))
 }
 
-/// Reads a cursor; `None` if it is none.
+/// Decodes a cursor; `None` if it is invalid.
 pub(super) fn read(text: &str) -> Option<ThreadCursor> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
     let mut parts = text.splitn(3, ' ');
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_comes_back_and_garbage_is_none() {
+    fn cursors_round_trip_and_garbage_is_refused() {
         let cursor = ThreadCursor { pinned: true, updated: -7, id: "a b\u{fc}".to_owned() };
         assert_eq!(read(&write(&cursor)), Some(cursor));
         for garbage in ["", "x", "!", "MQ", "MSBhIGI", "MiA3IGE"] {

@@ -1,7 +1,7 @@
-//! Threads as clients write them: other values, and copies.
+//! Threads changed by clients: new values, and copies.
 //!
-//! A message has a row of its own in the log, even if a client puts it into a thread: it belongs to the run that wrote
-//! the row.
+//! Every message has its own row in the log, even one that a client adds to a thread: the row belongs to the run that
+//! wrote it.
 
 use super::{
     lifecycle::{listed, notes},
@@ -12,16 +12,14 @@ use crate::{
     ApiError, Caller, GatewayState, Json, Scrubbed,
     runs::input::{self, InputMessage},
 };
-use pudu_client::{
-    base::{Message, MessageId, ThreadFolder, ThreadId, ThreadState, Todo, Update},
-    harness::RunState,
-    store::{ClientThread, NewThread, ThreadChange},
-    wire::{
-        checkpoint, message,
-        thread::{API_ACCOUNT, ListedThread, metadata},
-    },
-};
+use pudu_base::{Message, MessageId, ThreadFolder, ThreadId, ThreadState, Todo, Update};
+use pudu_harness::RunState;
 use pudu_kit::clock;
+use pudu_langgraph::{
+    checkpoint, message,
+    thread::{API_ACCOUNT, ListedThread, metadata},
+};
+use pudu_store::{ClientThread, NewThread, ThreadChange};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -41,7 +39,7 @@ pub(crate) struct StateUpdate {
     checkpoint_id: Value,
 }
 
-/// The values that can be written; those that are not named stay.
+/// The values that can be written. Missing ones stay unchanged.
 #[derive(Deserialize, Default, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct NewValues {
@@ -51,7 +49,7 @@ struct NewValues {
     artifacts: Option<Vec<String>>,
 }
 
-/// Changes the values of a thread: named values are replaced.
+/// Replaces the named values of a thread.
 pub(crate) async fn update_state(
     gateway: GatewayState,
     caller: Caller,
@@ -90,7 +88,7 @@ async fn write_values(
             let new = messages.map(|messages| replace_messages(&mut state, messages)).unwrap_or_default();
             rewrite(run, state, new);
         };
-        gateway.client().change_thread(&thread.id, change).await?;
+        gateway.runs().change_thread(&thread.id, change).await?;
     }
     let Some(title) = title else { return Ok(()) };
     let change = ThreadChange { title: Some(title.trim().to_owned()), ..ThreadChange::default() };
@@ -98,10 +96,10 @@ async fn write_values(
     Ok(())
 }
 
-/// A message to write, and the fields that its client gets back.
+/// A message to write, and the fields that are sent back to its client.
 type NewMessage = (Arc<Message>, Option<Arc<Value>>);
 
-/// Removes the messages of a state that do not begin the given list, and returns the rest of the list.
+/// Removes a state's messages from the first one that differs from a list, and returns the rest of the list.
 fn replace_messages(state: &mut ThreadState, messages: Vec<InputMessage>) -> Vec<NewMessage> {
     let fields = |sent: &InputMessage| Some(sent.fields.clone()).filter(|fields| !fields.is_null());
     let is_same = |sent: &InputMessage, (id, old): (&MessageId, &Arc<Message>)| {
@@ -130,7 +128,7 @@ fn rewrite(run: &mut RunState, state: ThreadState, messages: Vec<NewMessage>) {
     }
 }
 
-/// Makes another thread of a state, with the same notes and title.
+/// Creates another thread from a state, with this title and the metadata of `thread`.
 pub(crate) async fn copy_to(
     gateway: &GatewayState,
     caller: &Caller,
@@ -156,17 +154,17 @@ pub(crate) async fn copy_to(
     let messages: Vec<NewMessage> =
         messages.into_iter().map(|(id, message)| (message, fields.shift_remove(&id))).collect();
     let copied = |run: &mut RunState| rewrite(run, state, messages);
-    gateway.client().change_thread(&id, copied).await?;
+    gateway.runs().change_thread(&id, copied).await?;
     own(gateway, caller, &id).await
 }
 
-/// Makes a copy of a thread: its messages, not its files.
+/// Copies a thread: its messages, not its files.
 pub(crate) async fn copy(
     gateway: GatewayState,
     caller: Caller,
     OwnThread(thread): OwnThread,
 ) -> Result<Scrubbed<ListedThread>, ApiError> {
-    let state = gateway.client().state(&thread.id).await?;
+    let state = gateway.agent().state(&thread.id).await?;
     let copied = copy_to(&gateway, &caller, &thread, (state, &thread.title, Map::new())).await?;
     Ok(Scrubbed(listed(&gateway, &caller, &copied)))
 }

@@ -2,7 +2,10 @@
 
 use super::owned::{OwnThread, ReadableThread};
 use crate::{ApiError, GatewayState, Json, Scrubbed};
-use pudu_client::{base::Update, embed::GoalError, harness::RunState, store::ClientThread};
+use pudu_base::Update;
+use pudu_client::embed::GoalError;
+use pudu_harness::RunState;
+use pudu_store::ClientThread;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -55,6 +58,6 @@ pub(crate) async fn clear(
             run.apply(Update::Goal(None));
         }
     };
-    gateway.client().change_thread(&thread.id, change).await?;
+    gateway.runs().change_thread(&thread.id, change).await?;
     goal(&gateway, &thread).await
 }

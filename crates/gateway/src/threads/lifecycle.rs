@@ -1,26 +1,24 @@
-//! Threads as LangGraph's clients use them: made, shown, changed, deleted.
+//! Creates, shows, changes and deletes threads for LangGraph's clients.
 
 use super::{
     owned::{OwnThread, ReadableThread, own},
     thread,
 };
 use crate::{ApiError, Caller, Confirmation, GatewayState, Json, Scrubbed};
-use pudu_client::{
-    base::{ThreadFolder, ThreadId},
-    store::{ClientThread, Deletion, NewThread, ThreadChange},
-    wire::thread::{API_ACCOUNT, ListedThread, metadata},
-};
+use pudu_base::{ThreadFolder, ThreadId};
 use pudu_kit::clock;
+use pudu_langgraph::thread::{API_ACCOUNT, ListedThread, metadata};
+use pudu_store::{ClientThread, Deletion, NewThread, ThreadChange};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Maximum size of a client's notes on a thread, in bytes.
+/// Maximum size of a client's metadata for a thread, in bytes.
 const MAX_METADATA_BYTES: usize = 64 * 1024;
-/// Keys of notes that a client may not write.
+/// Metadata keys that a client may not write.
 const OWNERS: [&str; 2] = ["owner_id", "user_id"];
 
-/// A thread to make.
+/// A thread to create.
 #[derive(Deserialize, Default, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct NewThreadBody {
@@ -30,14 +28,14 @@ pub(crate) struct NewThreadBody {
     if_exists: Option<String>,
 }
 
-/// Makes a thread.
+/// Creates a thread.
 pub(crate) async fn create(
     gateway: GatewayState,
     caller: Caller,
     Json(asked): Json<NewThreadBody>,
 ) -> Result<Scrubbed<ListedThread>, ApiError> {
     if !matches!(asked.if_exists.as_deref(), None | Some("raise" | "do_nothing")) {
-        return Err(ApiError::invalid("if_exists is neither raise nor do_nothing"));
+        return Err(ApiError::invalid("if_exists must be raise or do_nothing"));
     }
     let id = match &asked.thread_id {
         None => ThreadId::fresh(),
@@ -54,14 +52,14 @@ pub(crate) async fn create(
     let is_new = db.create_thread(new).await?;
     let thread = db.client_thread(&id).await?.ok_or_else(thread::missing)?;
     match (thread.user == caller.user, asked.if_exists.as_deref()) {
-        (true, Some("raise")) if !is_new => Err(ApiError::conflict("the thread exists")),
+        (true, Some("raise")) if !is_new => Err(ApiError::conflict("the thread already exists")),
         (true, _) => Ok(Scrubbed(listed(&gateway, &caller, &thread))),
-        // The answer does not name the owner.
-        (false, _) => Err(ApiError::conflict("the thread's id is taken")),
+        // The error does not name the owner.
+        (false, _) => Err(ApiError::conflict("the thread id is in use")),
     }
 }
 
-/// Writes the notes of a client, without the keys that a client may not set.
+/// Renders the metadata of a client, without the keys that clients may not write.
 pub(crate) fn notes(mut metadata: Map<String, Value>) -> Result<String, ApiError> {
     metadata.retain(|key, _| !OWNERS.contains(&key.as_str()));
     let text = Value::Object(metadata).to_string();
@@ -71,12 +69,12 @@ pub(crate) fn notes(mut metadata: Map<String, Value>) -> Result<String, ApiError
     Ok(text)
 }
 
-/// Writes a thread as lists show it to a caller.
+/// Returns a thread as shown to a caller in lists.
 pub(crate) fn listed(gateway: &GatewayState, caller: &Caller, thread: &ClientThread) -> ListedThread {
     mark_read_only(caller, thread, gateway.client().listed(thread))
 }
 
-/// Marks a thread that the caller may only read.
+/// Marks a thread read-only if it belongs to another user.
 fn mark_read_only(caller: &Caller, thread: &ClientThread, listed: ListedThread) -> ListedThread {
     ListedThread { read_only: thread.user != caller.user, ..listed }
 }
@@ -91,7 +89,7 @@ pub(crate) async fn show(
     Ok(Scrubbed(mark_read_only(&caller, &thread, listed)))
 }
 
-/// Change of a thread's notes.
+/// Change of a thread's metadata.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ThreadPatch {
@@ -99,7 +97,7 @@ pub(crate) struct ThreadPatch {
     metadata: Map<String, Value>,
 }
 
-/// Merges notes into those of a thread.
+/// Merges metadata into a thread's metadata.
 pub(crate) async fn patch(
     gateway: GatewayState,
     caller: Caller,
@@ -109,9 +107,9 @@ pub(crate) async fn patch(
     let pinned = match patch.remove("deerflow_pinned") {
         None => None,
         Some(Value::Bool(pinned)) => Some(pinned),
-        Some(_) => return Err(ApiError::invalid("metadata.deerflow_pinned is neither true nor false")),
+        Some(_) => return Err(ApiError::invalid("metadata.deerflow_pinned must be true or false")),
     };
-    // Pinning alone is no use of a thread.
+    // Pinning alone does not count as using a thread.
     let updated = Some(clock::now()).filter(|_| !patch.is_empty() || pinned.is_none());
     let mut all = metadata(&thread);
     all.remove("deerflow_pinned");
@@ -122,7 +120,7 @@ pub(crate) async fn patch(
     Ok(Scrubbed(listed(&gateway, &caller, &thread)))
 }
 
-/// Deletes a thread of the caller's with all that it left behind.
+/// Deletes one of the caller's threads and all its data.
 pub(crate) async fn delete(
     gateway: GatewayState,
     OwnThread(thread): OwnThread,
@@ -130,12 +128,12 @@ pub(crate) async fn delete(
     delete_thread(&gateway, &thread.id).await
 }
 
-/// Deletes a thread with its log, its runs and its files. The answer's shape is DeerFlow's.
+/// Deletes a thread with its log, its runs and its files. The response has DeerFlow's shape.
 pub(crate) async fn delete_thread(
     gateway: &GatewayState,
     id: &ThreadId,
 ) -> Result<Json<Confirmation>, ApiError> {
-    match gateway.client().delete_thread(id).await? {
+    match gateway.runs().delete_thread(id).await? {
         Deletion::Done => {
             tracing::info!(thread = %id, "deleted a thread on request");
             Ok(Json(Confirmation::with_message(format!("Deleted local thread data for {id}"))))

@@ -1,18 +1,16 @@
-//! Rows of a thread's messages and events, through which clients page.
+//! Pages of a thread's messages and events.
 
 use super::owned::ReadableThread;
 use crate::{
     ApiError, Caller, GatewayState, Query, Scrubbed,
     runs::{changes, owned::ReadableRun},
 };
-use pudu_client::{
-    base::{RunId, Seq, ThreadState},
-    store::{ClientThread, LogEntry},
-    wire::{
-        event::{self, Event, ListedFeedback},
-        run,
-    },
+use pudu_base::{RunId, Seq, ThreadState};
+use pudu_langgraph::{
+    event::{self, Event, ListedFeedback},
+    run,
 };
+use pudu_store::{ClientThread, LogEntry};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -35,7 +33,7 @@ pub(crate) struct RowsQuery {
     task_id: Option<String>,
 }
 
-/// A page of rows, oldest first, and whether there are more in its direction.
+/// A page of rows, oldest first, and whether more rows follow in its direction.
 struct RowPage {
     events: Vec<Event>,
     has_more: bool,
@@ -50,10 +48,10 @@ async fn logged(
 }
 
 async fn state(gateway: &GatewayState, thread: &ClientThread) -> Result<ThreadState, ApiError> {
-    Ok(gateway.client().state(&thread.id).await?)
+    Ok(gateway.agent().state(&thread.id).await?)
 }
 
-/// Returns the newest messages of a thread before a number: those that it contains now, each once.
+/// Returns the newest messages of a thread before an event number, each once and without removed ones.
 async fn newest_before(
     gateway: &GatewayState,
     thread: &ClientThread,
@@ -71,7 +69,7 @@ async fn newest_before(
         for entry in &page {
             for event in event::of_row(thread.id.as_str(), entry, &state).into_iter().rev() {
                 let Some(message) = &event.message else { continue };
-                // Of a message that was written again the newest counts, and those that were taken back do not.
+                // If a message was rewritten, its newest row counts. Removed messages do not.
                 let is_shown = state.messages.contains_key(message) && seen.insert(message.clone());
                 if is_shown && event.number < before && run.is_none_or(|run| entry.run == *run) {
                     events.push(event);
@@ -88,7 +86,7 @@ async fn newest_before(
     Ok(RowPage { events, has_more })
 }
 
-/// Returns the messages that a query asks for: a page backwards, or with `after_seq` a page forwards.
+/// Returns the messages that a query selects: a page backwards, or with `after_seq` a page forwards.
 async fn selected(
     gateway: &GatewayState,
     thread: &ClientThread,
@@ -106,8 +104,8 @@ async fn selected(
     Ok(page)
 }
 
-/// Adds the caller's feedback to rows of messages, and the duration of each run to its last answer. A row that was
-/// copied from another thread, or whose run is forgotten, names none.
+/// Adds the caller's feedback to message rows, and the duration of each run to its last answer. Rows copied from
+/// another thread, or whose run was deleted, name no run.
 async fn dressed(
     gateway: &GatewayState,
     caller: &Caller,
@@ -126,6 +124,7 @@ async fn dressed(
     for event in events.into_iter().rev() {
         let mut told = event.told;
         let run = told["run_id"].as_str().unwrap_or_default().to_owned();
+        told["user_id"] = json!(thread.user);
         told["feedback"] = Value::Null;
         if event.kind == "llm.ai.response" && last.insert(run.clone()) {
             told["feedback"] = judged.get(run.as_str()).cloned().unwrap_or_default();
@@ -145,11 +144,11 @@ async fn dressed(
 fn limit(asked: &RowsQuery, (usual, most): (usize, usize)) -> Result<usize, ApiError> {
     match asked.limit.unwrap_or(usual) {
         limit if (1..=most).contains(&limit) => Ok(limit),
-        _ => Err(ApiError::invalid(format!("limit is 1 to {most}"))),
+        _ => Err(ApiError::invalid(format!("limit must be a whole number from 1 to {most}"))),
     }
 }
 
-/// Lists the messages of a thread, the newest page first.
+/// Lists the messages of a thread, newest page first.
 pub(crate) async fn page(
     gateway: GatewayState,
     caller: Caller,
@@ -157,7 +156,7 @@ pub(crate) async fn page(
     ReadableThread(thread): ReadableThread,
 ) -> Result<Scrubbed<Value>, ApiError> {
     if asked.after_seq.is_some() {
-        return Err(ApiError::invalid("pages go back: send before_seq"));
+        return Err(ApiError::invalid("pages go from new to old: send before_seq"));
     }
     let RowPage { events, has_more } = selected(&gateway, &thread, &asked, None).await?;
     let next = events.first().map(|event| event.number).filter(|_| has_more);
@@ -165,7 +164,7 @@ pub(crate) async fn page(
     Ok(Scrubbed(json!({ "data": data, "has_more": has_more, "next_before_seq": next })))
 }
 
-/// Lists the messages of a thread as a bare list.
+/// Lists the messages of a thread as a plain array.
 pub(crate) async fn list(
     gateway: GatewayState,
     caller: Caller,
@@ -218,5 +217,10 @@ pub(crate) async fn events(
         found.extend(events.filter(|event| wanted(event)));
     }
     found.extend([changed, ended].into_iter().flatten().filter(|event| wanted(event)));
-    Ok(Scrubbed(found.into_iter().take(limit).map(|event| event.told).collect()))
+    let owned = |event: Event| {
+        let mut told = event.told;
+        told["user_id"] = json!(thread.user);
+        told
+    };
+    Ok(Scrubbed(found.into_iter().take(limit).map(owned).collect()))
 }

@@ -1,5 +1,5 @@
-//! Threads belong to their users, and the members of a room read the room's threads. A thread that the caller may not
-//! read is reported as missing.
+//! Access to threads: they belong to their users, and members of a room can read the room's threads. A thread that the
+//! caller may not read is reported as missing.
 
 use super::thread;
 use crate::{ApiError, Caller, GatewayState, auth::CallerProof, openapi::NamesInPath};
@@ -9,18 +9,19 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use pudu_client::{base::ThreadId, store::ClientThread};
+use pudu_base::ThreadId;
+use pudu_store::ClientThread;
 
-/// The id of the thread in the path of a request, with any owner.
+/// The id of the thread in a request's path, with any owner.
 pub(crate) struct ThreadPath(pub(crate) ThreadId);
 
-/// The thread in the path of a request, which belongs to the caller.
+/// The thread in a request's path, which belongs to the caller.
 pub(crate) struct OwnThread(pub(crate) ClientThread);
 
-/// The id in the path of a request of a thread that belongs to the caller or does not exist yet.
+/// The thread id in a request's path. The thread belongs to the caller or does not exist yet.
 pub(crate) struct UsableThread(pub(crate) ThreadId);
 
-/// The thread in the path of a request, which the caller may read.
+/// The thread in a request's path, which the caller may read.
 pub(crate) struct ReadableThread(pub(crate) ClientThread);
 
 impl NamesInPath for ThreadPath {}
@@ -68,7 +69,7 @@ impl FromRequestParts<GatewayState> for UsableThread {
     }
 }
 
-/// Returns a parameter of the path; `None` if the route has none of this name.
+/// Returns a parameter of the path; `None` if the route does not have it.
 pub(crate) async fn path_parameter(
     parts: &mut Parts,
     gateway: &GatewayState,
@@ -78,7 +79,7 @@ pub(crate) async fn path_parameter(
     Ok(all.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_owned()))
 }
 
-/// Finds a thread of the caller's.
+/// Finds one of the caller's threads.
 pub(crate) async fn own(
     gateway: &GatewayState,
     caller: &Caller,
@@ -89,7 +90,7 @@ pub(crate) async fn own(
     Ok(thread)
 }
 
-/// Finds a thread of the caller's; `None` if there is no thread with this id, so that a new one may have it.
+/// Finds one of the caller's threads; `None` if the id is unused, so that a new thread may have it.
 pub(crate) async fn own_if_there(
     gateway: &GatewayState,
     caller: &Caller,
@@ -101,7 +102,7 @@ pub(crate) async fn own_if_there(
     }
 }
 
-/// Finds a thread of the caller's, or of a room that has the caller as a member.
+/// Finds one of the caller's threads, or a thread of a room that they are a member of.
 pub(crate) async fn readable(
     gateway: &GatewayState,
     caller: &Caller,
@@ -115,16 +116,19 @@ pub(crate) async fn readable(
     Err(thread::missing())
 }
 
-/// Refuses a caller who may read a thread and not change it.
+/// Refuses a caller who may only read a thread.
 pub(crate) fn check_owner(caller: &Caller, thread: &ClientThread) -> Result<(), ApiError> {
     match thread.user == caller.user {
         true => Ok(()),
-        false => Err(ApiError::forbidden("members of a room read its threads; write in the chat")),
+        false => {
+            Err(ApiError::forbidden("members of a group chat can only read its threads; write in the chat"))
+        }
     }
 }
 
-/// Admits the owner of a thread, administrators, members of its room who only read, and callers on this machine while
-/// no account exists. Files of a missing thread belong to no other user. Runs after the guard.
+/// Admits the owner of a thread, and members of its room for reading. Administrators, and callers on this machine while
+/// no account exists, are admitted for any thread. For other callers, a missing thread is an error. Runs after the
+/// guard.
 pub(crate) async fn check(
     gateway: GatewayState,
     caller: Caller,

@@ -1,12 +1,10 @@
-//! Search for threads, and pages of lists.
+//! Search for threads, and paging of lists.
 
 use super::{cursor, lifecycle::listed};
 use crate::{ApiError, Caller, GatewayState, Json, Scrubbed};
 use axum::http::HeaderName;
-use pudu_client::{
-    store::{ThreadCondition, ThreadCursor, ThreadFacts, ThreadOrder, ThreadQuery, ThreadRunStatus},
-    wire::thread::notes_of,
-};
+use pudu_langgraph::thread::notes_of;
+use pudu_store::{ThreadCondition, ThreadCursor, ThreadFacts, ThreadOrder, ThreadQuery, ThreadRunStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -16,9 +14,9 @@ use std::sync::Arc;
 const LISTED: (usize, usize) = (10, 1000);
 /// Header with the `offset` of the next page.
 pub(crate) const NEXT_PAGE: HeaderName = HeaderName::from_static("x-pagination-next");
-/// Header with the `cursor` of the next page, which repeats and loses no thread while others are written.
+/// Header with the `cursor` of the next page. Such pages neither repeat nor skip a thread while others change.
 pub(crate) const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-pagination-cursor");
-/// Keeps the requested keys of an answer; all keys if none was requested.
+/// Keeps the requested keys of a result; all keys if none is requested.
 pub(crate) fn selected(mut told: Value, keys: Option<&[String]>) -> Value {
     if let (Some(keys), Value::Object(told)) = (keys.filter(|keys| !keys.is_empty()), &mut told) {
         told.retain(|key, _| keys.contains(key));
@@ -26,11 +24,11 @@ pub(crate) fn selected(mut told: Value, keys: Option<&[String]>) -> Value {
     told
 }
 
-/// Refuses keys that nothing listed has.
+/// Refuses keys that the listed objects do not have.
 pub(crate) fn check_selected(listed: &str, keys: &[String], known: &[&str]) -> Result<(), ApiError> {
     match keys.iter().find(|key| !known.contains(&key.as_str())) {
         Some(key) => {
-            let why = format!("select: a {listed} has no `{key}`; its keys are {}", known.join(", "));
+            let why = format!("select: unknown key `{key}` of a {listed}; the keys are {}", known.join(", "));
             Err(ApiError::invalid(why))
         }
         None => Ok(()),
@@ -45,7 +43,7 @@ pub(crate) fn next_page(next: usize, has_more: bool) -> PageHeader {
     has_more.then(|| [(NEXT_PAGE, next.to_string())])
 }
 
-/// Which threads are looked for.
+/// Search conditions for threads.
 #[derive(Deserialize, Default, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ThreadSearch {
@@ -64,7 +62,7 @@ pub(crate) struct ThreadSearch {
     extract: Option<Map<String, Value>>,
 }
 
-/// Keys of a thread that a search can be asked for.
+/// Keys of a thread that a search can select.
 const KEYS: [&str; 12] = [
     "thread_id",
     "status",
@@ -81,22 +79,20 @@ const KEYS: [&str; 12] = [
 ];
 
 impl ThreadSearch {
-    /// Refuses keys that would not be obeyed: lists know the title of a thread's values.
+    /// Refuses unsupported conditions: the title is the only value of a thread that can be searched.
     fn check(&self) -> Result<(), ApiError> {
         if let Some(key) = self.values.iter().flat_map(Map::keys).find(|key| *key != "title") {
-            return Err(ApiError::invalid(format!(
-                "values.{key}: threads are found by the `title` of their values alone"
-            )));
+            return Err(ApiError::invalid(format!("values.{key}: only `title` can be searched")));
         }
         if self.extract.as_ref().is_some_and(|extract| !extract.is_empty()) {
             return Err(ApiError::invalid(
-                "extract is not offered: GET /threads/{id} has the values of a thread",
+                "extract is not supported: GET /threads/{id} returns the values of a thread",
             ));
         }
         check_selected("thread", self.select.as_deref().unwrap_or_default(), &KEYS)
     }
 
-    /// Returns the search as the store makes it.
+    /// Converts the search to a query of the store.
     fn filter(self, gateway: &GatewayState) -> Result<ThreadQuery, ApiError> {
         self.check()?;
         let limit = self.limit.unwrap_or(LISTED.0);
@@ -139,7 +135,7 @@ impl ThreadSearch {
         Ok(ThreadQuery {
             ids: self.ids,
             status,
-            busy: gateway.client().busy_threads(),
+            busy: gateway.runs().busy_threads(),
             fits: condition(self.metadata, self.values, self.query),
             order,
             ascending,
@@ -150,7 +146,7 @@ impl ThreadSearch {
     }
 }
 
-/// Returns the condition on notes and title; `None` where there is none.
+/// Returns the condition on metadata and title; `None` if there is none.
 fn condition(
     notes: Option<Map<String, Value>>,
     values: Option<Map<String, Value>>,

@@ -1,20 +1,16 @@
-//! Slash commands on a thread. The commands are those of chats.
+//! Slash commands on a thread. They are the same as in chats.
 
 use super::{owned::UsableThread, summary::summarize};
 use crate::{
     ApiError, Caller, GatewayState, Json, Scrubbed,
     http::language::PreferredLanguage,
-    runs::{
-        options::NamedOptions,
-        request::{self, RepeatedRun},
-    },
+    runs::{options::NamedOptions, request},
 };
+use pudu_agent::RunTask;
+use pudu_base::{MessageId, RunId, ThreadId};
 use pudu_channels::{Choice, FinalView, OutFile};
-use pudu_client::{
-    RunTask,
-    base::{RunId, ThreadId},
-};
-use pudu_dispatch::commands::{self, ThreadAnswer, ThreadCaller, ThreadChoices, ThreadReply};
+use pudu_dispatch::commands::{self, OfferedEntry, ThreadAnswer, ThreadCaller, ThreadChoices, ThreadReply};
+use pudu_runs::ClientRun;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,7 +23,7 @@ const MAX_COMMAND_BYTES: usize = 256 * 1024;
 pub(crate) struct SlashCommandBody {
     /// The command with its slash, such as `/models gpt-5`.
     text: String,
-    /// Options of the run that the command begins, as in a request for a run.
+    /// Options of the run that the command starts, as in a request for a run.
     #[serde(default)]
     context: Value,
 }
@@ -35,7 +31,7 @@ pub(crate) struct SlashCommandBody {
 /// Answer to a command.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SlashCommandAnswer {
-    /// Thread on which the conversation continues: after `/new`, another one.
+    /// Thread on which the conversation continues: after `/new`, a new one.
     thread_id: ThreadId,
     /// Whether the text is a message to the agent, to be sent by a run. The other fields are then empty.
     is_message: bool,
@@ -45,9 +41,9 @@ pub(crate) struct SlashCommandAnswer {
     choices: Vec<CommandChoice>,
     /// Text files that belong to the answer.
     files: Vec<CommandFile>,
-    /// Run that the command began.
+    /// Run that the command started.
     run_id: Option<RunId>,
-    /// Stored choices for the runs of the thread, which hold unless a run names its own.
+    /// Stored choices for the runs of the thread, unless a run sets its own.
     settings: ThreadSettings,
 }
 
@@ -66,7 +62,7 @@ struct CommandFile {
     content: String,
 }
 
-/// Stored choices for the runs of a thread; null where the configuration decides.
+/// Stored choices for the runs of a thread; null if the configuration decides.
 #[derive(Serialize, JsonSchema)]
 struct ThreadSettings {
     model: Option<String>,
@@ -81,7 +77,7 @@ impl From<ThreadChoices> for ThreadSettings {
     }
 }
 
-/// The slash commands, followed by the skills.
+/// The slash commands, followed by the skills and the prompts of MCP servers.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ListedCommands {
     commands: Vec<ListedCommand>,
@@ -93,27 +89,29 @@ struct ListedCommand {
     name: String,
     argument: String,
     help: String,
-    /// `command` or `skill`.
+    /// `command`, `skill` or `prompt`.
     kind: &'static str,
     /// Whether it can be run on a thread.
     works_on_threads: bool,
 }
 
-/// Lists the slash commands, in the order in which help shows them, and the skills behind them.
+/// Lists the slash commands in the order of the help, followed by the skills and the prompts of MCP servers.
 pub(crate) async fn list(
     gateway: GatewayState,
     caller: Caller,
     PreferredLanguage(language): PreferredLanguage,
 ) -> Json<ListedCommands> {
-    let skills = gateway.client().catalog_of(&caller.user).await.enabled();
-    let entry = |(name, argument, help): (&str, &str, String)| ListedCommand {
+    let skills = gateway.agent().catalog_of(&caller.user).await.enabled();
+    let setup = gateway.agent().setup();
+    let entry = |OfferedEntry { name, argument, about, kind }: OfferedEntry<'_>| ListedCommand {
         name: name.to_owned(),
         argument: argument.to_owned(),
-        help,
-        kind: if commands::is_command(name) { "command" } else { "skill" },
+        help: about,
+        kind,
         works_on_threads: commands::works_on_threads(name),
     };
-    Json(ListedCommands { commands: commands::offered(language, &skills).map(entry).collect() })
+    let offered = commands::offered(language, &skills, &setup.prompts);
+    Json(ListedCommands { commands: offered.map(entry).collect() })
 }
 
 /// Runs a command on a thread.
@@ -151,18 +149,20 @@ pub(crate) async fn run(
     }))
 }
 
-/// Begins a run that answers the last question again.
+/// Starts a run that answers the last question again.
 async fn repeat(gateway: &GatewayState, caller: &ThreadCaller, context: &Value) -> Result<RunId, ApiError> {
     let options = NamedOptions::read(&Value::Null, context)?;
     let (shows_approvals, features) = (options.shows_approvals()?, options.features()?);
-    let choices = commands::choices(&gateway.0.shared, caller).await?;
-    let run = request::repeat(caller, RepeatedRun { choices, shows_approvals, features });
-    let id = run.task.run.clone();
-    gateway.client().submit(run).await?;
+    let ThreadChoices { model, thinking, agent, .. } = commands::choices(&gateway.0.shared, caller).await?;
+    let again = Some(MessageId::fresh());
+    let task = request::task(caller.thread.clone(), &caller.user, shows_approvals);
+    let id = task.run.clone();
+    let task = RunTask { model, thinking, agent, features, again, ..task };
+    gateway.runs().submit(ClientRun::new(task)).await?;
     Ok(id)
 }
 
-/// Summarises a thread and returns the outcome in words.
+/// Summarises a thread and describes the outcome.
 async fn compact(gateway: &GatewayState, caller: &ThreadCaller) -> Result<String, ApiError> {
     let ThreadChoices { model, agent, .. } = commands::choices(&gateway.0.shared, caller).await?;
     let (thread, user) = (caller.thread.clone(), caller.user.clone());

@@ -2,11 +2,9 @@
 
 use super::owned::ReadableThread;
 use crate::{ApiError, GatewayState, Json, admin::usage};
-use pudu_client::{
-    base::ThreadId,
-    store::{RunTokens, SpendingFilter},
-    wire::run,
-};
+use pudu_base::ThreadId;
+use pudu_langgraph::run;
+use pudu_store::{RunTokens, SpendingFilter};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -19,17 +17,17 @@ pub(crate) struct ThreadSpending {
     total_tokens: i64,
     total_input_tokens: i64,
     total_output_tokens: i64,
-    /// Number of runs. Suggestions and learning are no runs.
+    /// Number of runs, without suggestions and learning.
     total_runs: usize,
     by_model: BTreeMap<String, ModelSpending>,
     by_caller: CallerSpending,
     /// Always null.
     context_usage: Option<Value>,
-    /// Sum in each currency.
+    /// Total cost in each currency.
     costs: BTreeMap<String, f64>,
 }
 
-/// Tokens of one model, and the number of runs that it had a part in.
+/// Tokens of one model, and the number of runs that used it.
 #[derive(Serialize, JsonSchema)]
 struct ModelSpending {
     tokens: i64,
@@ -44,7 +42,7 @@ struct CallerSpending {
     middleware: i64,
 }
 
-/// Answers with the spending of a thread's runs.
+/// Returns the spending of a thread's runs.
 pub(crate) async fn tokens(
     gateway: GatewayState,
     ReadableThread(thread): ReadableThread,

@@ -1,22 +1,20 @@
-//! Threads as they are and as they were: checkpoints, which are positions of the log.
+//! Current and earlier states of threads: checkpoints, which are positions in the log.
 
 use super::owned::ReadableThread;
 use crate::{ApiError, GatewayState, Json, Scrubbed};
 use axum::extract::Path;
-use pudu_client::{
-    base::{RunId, Seq, ThreadState},
-    store::{ClientThread, LogEntry},
-    wire::{
-        checkpoint::{self, Checkpoint, ValuesWriter},
-        steps::{Steps, restores},
-    },
+use pudu_base::{RunId, Seq, ThreadState};
+use pudu_langgraph::{
+    checkpoint::{self, Checkpoint, ValuesWriter},
+    steps::{Steps, restores},
 };
+use pudu_store::{ClientThread, LogEntry};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
-/// Number of listed checkpoints if the client does not say, and the maximum. LangGraph's hook asks for 1,000.
+/// Default and maximum number of listed checkpoints. LangGraph's hook requests 1,000.
 const HISTORY: (usize, usize) = (10, 1000);
 
 /// A checkpoint as clients get it.
@@ -30,7 +28,7 @@ pub(crate) async fn state(
     checkpoint_of(&gateway, &thread, None).await
 }
 
-/// Shows a thread as it was at a checkpoint.
+/// Shows the state of a thread at a checkpoint.
 pub(crate) async fn state_at(
     gateway: GatewayState,
     ReadableThread(thread): ReadableThread,
@@ -40,14 +38,14 @@ pub(crate) async fn state_at(
     checkpoint_of(&gateway, &thread, Some(seq)).await
 }
 
-/// A checkpoint to look at.
+/// A checkpoint to show.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct CheckpointBody {
     #[serde(default)]
     checkpoint: Value,
 }
 
-/// Shows a thread as it was at the checkpoint that the body names.
+/// Shows the state of a thread at the checkpoint in the body.
 pub(crate) async fn state_of_checkpoint(
     gateway: GatewayState,
     ReadableThread(thread): ReadableThread,
@@ -59,7 +57,7 @@ pub(crate) async fn state_of_checkpoint(
 
 /// Returns the error about a checkpoint that does not exist.
 pub(crate) fn unknown_checkpoint() -> ApiError {
-    ApiError::not_found("there is no such checkpoint")
+    ApiError::not_found("checkpoint not found")
 }
 
 /// Shows a checkpoint of a thread; the newest if none is named.
@@ -68,9 +66,9 @@ pub(crate) async fn checkpoint_of(
     thread: &ClientThread,
     wanted: Option<Seq>,
 ) -> Result<ShownCheckpoint, ApiError> {
-    let (client, db) = (gateway.client(), gateway.db());
+    let db = gateway.db();
     let (seq, state) = match wanted {
-        None => client.state_now(&thread.id).await?,
+        None => gateway.agent().state_now(&thread.id).await?,
         Some(seq) => db.state_at(&thread.id, seq).await?,
     };
     if wanted.is_some_and(|wanted| wanted != seq) {
@@ -83,7 +81,7 @@ pub(crate) async fn checkpoint_of(
     };
     let runs: HashSet<RunId> =
         made_by.filter(|run| run.thread == thread.id).map(|run| run.id).into_iter().collect();
-    let parent = client.steps_at(&thread.id, seq).await?.parent();
+    let parent = gateway.runs().steps_at(&thread.id, seq).await?.parent();
     let rows = CheckpointRows { thread, runs: &runs, step: &before, parent, seq };
     Ok(Scrubbed(written(rows, state, true)))
 }
@@ -92,15 +90,15 @@ pub(crate) async fn checkpoint_of(
 #[derive(Clone, Copy)]
 struct CheckpointRows<'a> {
     thread: &'a ClientThread,
-    /// Runs that clients can request. Rows that a client wrote or copied belong to none.
+    /// Runs that clients can request. Rows written or copied by a client belong to none.
     runs: &'a HashSet<RunId>,
-    /// Rows of the step, newest first, and perhaps earlier ones.
+    /// Rows of the step, newest first, and possibly earlier ones.
     step: &'a [LogEntry],
     parent: Option<Seq>,
     seq: Seq,
 }
 
-/// Writes a checkpoint with all its messages, or only the last.
+/// Renders a checkpoint with all its messages, or only the last one.
 fn written(rows: CheckpointRows<'_>, mut state: ThreadState, all_messages: bool) -> Map<String, Value> {
     let CheckpointRows { thread, runs, step, parent, seq } = rows;
     let made = step.first();
@@ -117,7 +115,7 @@ fn written(rows: CheckpointRows<'_>, mut state: ThreadState, all_messages: bool)
     checkpoint.state(&values)
 }
 
-/// Returns the positions of checkpoints among rows, newest first: where a step ended. The newest row is one, whatever it is.
+/// Returns the positions of checkpoints among rows, newest first: the end of each step, and always the newest row.
 fn boundaries(newest_first: &[LogEntry]) -> Vec<Seq> {
     let newest = newest_first.first().map(|entry| entry.seq);
     newest.map(|newest| Steps::from_rows(newest_first).ends(newest)).unwrap_or_default()
@@ -133,7 +131,7 @@ pub(crate) struct HistoryBody {
     checkpoint: Option<Map<String, Value>>,
 }
 
-/// Lists the checkpoints of a thread, newest first. Only the newest has its messages.
+/// Lists the checkpoints of a thread, newest first. Only the newest contains all its messages.
 pub(crate) async fn history(
     gateway: GatewayState,
     ReadableThread(thread): ReadableThread,
@@ -142,7 +140,8 @@ pub(crate) async fn history(
     past(&gateway, &thread, asked).await.map(Scrubbed)
 }
 
-async fn past(
+/// Returns checkpoints of a thread, newest first.
+pub(crate) async fn past(
     gateway: &GatewayState,
     thread: &ClientThread,
     asked: HistoryBody,
@@ -152,10 +151,10 @@ async fn past(
         return Err(ApiError::invalid("limit must be a whole number from 1 to 1000"));
     }
     if asked.metadata.iter().any(|metadata| !metadata.is_empty()) {
-        let why = "metadata: checkpoints are not found by notes; page through them by `before`";
+        let why = "metadata: checkpoints cannot be searched by metadata; page through them with `before`";
         return Err(ApiError::invalid(why));
     }
-    // There is one name space, the empty one.
+    // There is only one namespace, the empty one.
     let mut named = asked.checkpoint.iter().flatten().filter(|(key, _)| *key != "thread_id");
     if named.any(|(_, value)| !value.is_null() && value != "") {
         return Err(ApiError::invalid("checkpoint: send its checkpoint_id as `before`"));
@@ -169,16 +168,16 @@ async fn past(
         })),
     };
     let before = match before {
-        Some(None) => return Err(ApiError::invalid("before names no checkpoint")),
+        Some(None) => return Err(ApiError::invalid("before is not a checkpoint of this thread")),
         Some(Some(seq)) => seq,
         None => Seq::MAX,
     };
-    // The first row is that of the checkpoint itself: in the middle of a step it would end a step that does not exist.
+    // Includes the checkpoint's own row: otherwise the row before it would count as the end of a step.
     let (db, mut rows, mut at) = (gateway.db(), Vec::new(), before.saturating_add(1));
     let earlier = |rows: &[LogEntry]| -> Vec<Seq> {
         boundaries(rows).into_iter().filter(|seq| *seq < before).collect()
     };
-    // A step has a few rows; one more checkpoint is found for the parent of the last.
+    // A step has only a few rows. One more checkpoint than requested is read: the parent of the last one.
     while earlier(&rows).len() <= limit {
         let page = db.log_before(&thread.id, at, 256).await?;
         let Some(last) = page.last() else { break };
@@ -199,15 +198,15 @@ async fn past(
         if seq != oldest {
             step.iter().rev().for_each(|entry| state.apply(entry.update.clone()));
         }
-        // Each with all messages would be the square of the thread.
+        // Including all messages each time would be quadratic in the length of the thread.
         let rows = CheckpointRows { thread, runs: &runs, step, parent, seq: *seq };
         told.push(written(rows, state.clone(), at == 0));
     }
     told.reverse();
     if limit == 1 {
-        // The hook of LangGraph's SDK sends the checkpoint of the one that it asked for back with each new message. After a
-        // stop, or in a second tab, that checkpoint is no longer the newest, and the new message would drop the later ones.
-        // DeerFlow's list has no checkpoints either.
+        // The hook of LangGraph's SDK sends this checkpoint back with each new message. After a stop, or in a second
+        // tab, it is no longer the newest, and the new message would drop the later ones. DeerFlow's list omits
+        // checkpoints, too.
         told.iter_mut().for_each(|entry| {
             entry.remove("checkpoint");
         });

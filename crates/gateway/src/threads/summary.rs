@@ -1,21 +1,20 @@
-//! Summaries of the older messages of a thread, which models see in their place.
+//! Summaries of a thread's older messages, which models get in place of the messages.
 
 use super::owned::OwnThread;
 use crate::{
     ApiError, Caller, GatewayState, Json,
     runs::{body::custom_agent, request},
 };
-use pudu_client::{
-    ClientRun, Multitask, RunEnd, RunTask,
-    base::{RunId, ThreadId, ThreadState},
-    harness::CompactOutcome,
-    wire::{checkpoint, thread::API_ACCOUNT},
-};
+use pudu_agent::RunTask;
+use pudu_base::{RunId, ThreadId, ThreadState};
+use pudu_harness::CompactOutcome;
+use pudu_langgraph::checkpoint;
+use pudu_runs::{ClientRun, RunEnd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How a thread is summarised.
+/// Options of a summary.
 #[derive(Deserialize, Default, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CompactBody {
@@ -30,11 +29,11 @@ impl CompactBody {
     fn check(&self) -> Result<(), ApiError> {
         match self {
             Self { force: Some(false), .. } => {
-                Err(ApiError::invalid("force: a thread is summarised whenever that is asked for"))
+                Err(ApiError::invalid("force: every request summarises the thread"))
             }
-            Self { keep: Some(_), .. } => {
-                Err(ApiError::invalid("keep is not supported: what stays is set in the configuration"))
-            }
+            Self { keep: Some(_), .. } => Err(ApiError::invalid(
+                "keep is not supported: the configuration sets which messages are kept",
+            )),
             _ => Ok(()),
         }
     }
@@ -45,17 +44,17 @@ impl CompactBody {
 pub(crate) struct ThreadSummary {
     thread_id: ThreadId,
     compacted: bool,
-    /// Why nothing was summarised.
+    /// Reason why nothing was summarised.
     reason: Option<&'static str>,
     removed_message_count: usize,
     preserved_message_count: usize,
     summary_updated: bool,
     checkpoint_id: String,
-    /// Tokens of the messages that models see from now on.
+    /// Tokens of the messages that models now get.
     total_tokens: Option<u64>,
 }
 
-/// Summarises a thread so far.
+/// Summarises a thread.
 pub(crate) async fn compact(
     gateway: GatewayState,
     caller: Caller,
@@ -63,16 +62,15 @@ pub(crate) async fn compact(
     Json(asked): Json<CompactBody>,
 ) -> Result<Json<ThreadSummary>, ApiError> {
     asked.check()?;
-    let client = gateway.client();
     let agent = asked.agent_name.as_deref().and_then(custom_agent);
     if let Some(name) = agent.as_deref() {
-        request::known_agent(client, name, &caller.user).await?;
+        request::known_agent(gateway.agent(), name, &caller.user).await?;
     }
-    let is_known = |name: &String| client.models().iter().any(|model| model.name == *name);
+    let is_known = |name: &String| gateway.agent().models().iter().any(|model| model.name == *name);
     if let Some(unknown) = asked.model_name.as_ref().filter(|name| !is_known(name)) {
-        return Err(ApiError::bad_request(format!("there is no model `{unknown}`")));
+        return Err(ApiError::bad_request(format!("unknown model `{unknown}`")));
     }
-    let before = client.state(&thread.id).await?;
+    let before = gateway.agent().state(&thread.id).await?;
     let task = RunTask {
         model: asked.model_name,
         agent,
@@ -80,15 +78,15 @@ pub(crate) async fn compact(
         ..RunTask::new(thread.id.clone(), RunId::fresh())
     };
     let end = summarize(&gateway, task).await?;
-    let (seq, after) = client.state_now(&thread.id).await?;
+    let (seq, after) = gateway.agent().state_now(&thread.id).await?;
     let (reason, total_tokens) = match end.compaction {
         Some(CompactOutcome::Done { after, .. }) => (None, Some(after)),
         Some(CompactOutcome::NotEnough) => (Some("not_enough_messages"), None),
         Some(CompactOutcome::Disabled) => {
-            return Err(ApiError::conflict("summaries are switched off in the configuration"));
+            return Err(ApiError::conflict("summaries are disabled in the configuration"));
         }
         Some(CompactOutcome::Failed) | None => {
-            return Err(ApiError::bad_gateway("the model made no summary that can be used"));
+            return Err(ApiError::bad_gateway("the model returned no usable summary"));
         }
     };
     let removed = removed(&after);
@@ -104,23 +102,14 @@ pub(crate) async fn compact(
     }))
 }
 
-/// Summarises a thread on which no run works, by a run with the settings of `task`.
+/// Summarises an idle thread in a run with the settings of `task`.
 pub(crate) async fn summarize(gateway: &GatewayState, task: RunTask) -> Result<RunEnd, ApiError> {
-    let submitted = gateway.client().submit(ClientRun {
-        task: RunTask { compact: true, finds_own_agents: true, ..task },
-        account: API_ACCOUNT.to_owned(),
-        assistant: String::new(),
-        // A summary that a crash cuts is not made: the caller has no answer and asks again.
-        request: String::new(),
-        metadata: String::new(),
-        multitask: Multitask::Reject,
-        deletes_thread: false,
-    });
-    let end = submitted.await?.ended().await;
-    end.ok_or_else(|| ApiError::unavailable("the daemon stops; try again"))
+    let run = ClientRun::new(RunTask { compact: true, finds_own_agents: true, ..task });
+    let end = gateway.runs().submit(run).await?.ended().await;
+    end.ok_or_else(|| ApiError::unavailable("the daemon is shutting down; try again"))
 }
 
-/// Returns how many messages models see a summary in place of.
+/// Returns the number of messages that a summary replaces for models.
 fn removed(state: &ThreadState) -> usize {
     let made = state.context.compaction.as_ref();
     made.and_then(|made| state.messages.get_index_of(&made.through)).map_or(0, |at| at + 1)

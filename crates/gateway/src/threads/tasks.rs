@@ -1,13 +1,11 @@
-//! Steps of the sub-agents of a thread, from its log. The names are those of DeerFlow's stored events.
+//! Steps of a thread's sub-agents, from its log. They have the names of DeerFlow's stored events.
 
 use super::owned::ThreadPath;
 use crate::{ApiError, GatewayState, Query, Scrubbed};
-use pudu_client::{
-    base::Seq,
-    store::{TaskFilter, TaskRow},
-    wire::task,
-};
+use pudu_base::Seq;
 use pudu_kit::clock;
+use pudu_langgraph::task;
+use pudu_store::{TaskFilter, TaskRow};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -42,7 +40,7 @@ pub(crate) async fn list(
     Ok(Scrubbed(json!({ "events": events, "next": next })))
 }
 
-/// Writes a stage in the API's format.
+/// Renders a stage in the API's format.
 fn to_json(row: &TaskRow) -> Option<Value> {
     let (name, content, metadata) = task::stored(&row.call, &row.stage)?;
     Some(json!({

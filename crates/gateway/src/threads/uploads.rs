@@ -1,5 +1,4 @@
-//! Files that programs put among a thread's uploads: several at once, all or none, and as Markdown beside them
-//! where they are documents.
+//! Files that programs add to a thread's uploads: several at once, all or none, with a Markdown version of documents.
 
 use super::owned::ThreadPath;
 use crate::{ApiError, Caller, Confirmation, GatewayState, Json, http::body_limit};
@@ -7,27 +6,27 @@ use axum::extract::{
     Multipart, Path,
     multipart::{Field, MultipartError, MultipartRejection},
 };
+use pudu_base::{SandboxError, ThreadFolder, ThreadId};
 use pudu_client::{
     Client,
-    base::{SandboxError, ThreadFolder, ThreadId},
     embed::{UploadError, UploadPart},
-    wire::upload::{UploadList, UploadedFiles},
 };
 use pudu_config::Uploads;
 use pudu_dispatch::local;
+use pudu_langgraph::upload::{UploadList, UploadedFiles};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
-/// Maximum number of fields in a request that are no files.
+/// Maximum number of fields in a request. Only files may exceed it, within their own limit.
 const FIELDS: u32 = 100;
 /// Maximum number of upload requests handled at once; more wait.
 pub(crate) const MAX_CONCURRENT_UPLOADS: usize = 64;
-/// How long an upload request may take.
+/// Timeout of an upload request.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// Takes files.
+/// Receives files.
 pub(crate) async fn put(
     gateway: GatewayState,
     caller: Caller,
@@ -35,16 +34,16 @@ pub(crate) async fn put(
     form: Result<Multipart, MultipartRejection>,
 ) -> Result<Json<UploadedFiles>, ApiError> {
     let form = form.map_err(|error| match error {
-        MultipartRejection::InvalidBoundary(_) => ApiError::wrong_type(
-            "the body is to be a form with files, with `Content-Type: multipart/form-data; boundary=…`",
-        ),
+        MultipartRejection::InvalidBoundary(_) => {
+            ApiError::wrong_type("send a form with files and `content-type: multipart/form-data; boundary=…`")
+        }
         error => ApiError::new(error.status(), error.body_text()),
     })?;
     let Ok(_place) = gateway.0.uploads.acquire().await else {
-        return Err(ApiError::unavailable("the daemon stops"));
+        return Err(ApiError::unavailable("the daemon is shutting down; try again"));
     };
     let taken = tokio::time::timeout(UPLOAD_TIMEOUT, take(&gateway, caller, &thread, form)).await;
-    taken.unwrap_or_else(|_| Err(ApiError::timeout("the files took too long to come"))).map(Json)
+    taken.unwrap_or_else(|_| Err(ApiError::timeout("the files arrived too slowly"))).map(Json)
 }
 
 async fn take(
@@ -55,30 +54,30 @@ async fn take(
 ) -> Result<UploadedFiles, ApiError> {
     let shared = &gateway.0.shared;
     let rules = shared.rules().uploads.clone();
-    let parts = receive(form, &rules, &shared.client).await?;
+    let parts = receive(form, &rules, gateway.client()).await?;
     if parts.is_empty() {
         return Err(ApiError::bad_request("No files provided"));
     }
     let folder = ThreadFolder { owner: caller.user, thread: thread.clone() };
     let taken =
-        shared.client.take_uploads(&folder, local::ACCOUNT, &parts, rules.auto_convert_documents).await;
+        gateway.client().take_uploads(&folder, local::ACCOUNT, &parts, rules.auto_convert_documents).await;
     taken.map_err(|error| match error {
         UploadError::Files(error) => error.into(),
         error => broken(&error),
     })
 }
 
-/// Writes the form's files to disk as they come, within the limits.
+/// Writes the form's files to disk as they arrive, within the limits.
 async fn receive(mut form: Multipart, rules: &Uploads, client: &Client) -> Result<Vec<UploadPart>, ApiError> {
     let (mut parts, mut fields, mut left) = (Vec::new(), 0, rules.max_total_size);
     while let Some(field) = form.next_field().await? {
         let name = field.file_name().unwrap_or_default().to_owned();
         fields += 1;
         if name.is_empty() {
-            // A form without a chosen file sends an empty one; other fields are ignored.
+            // A form without a selected file sends an empty one. Other fields are ignored.
             drain(field, &mut left, rules).await?;
             if fields > FIELDS {
-                let detail = format!("more than {FIELDS} fields came");
+                let detail = format!("the form has too many fields; the limit is {FIELDS}");
                 return Err(ApiError::too_large(detail));
             }
             continue;
@@ -139,7 +138,7 @@ impl From<MultipartError> for ApiError {
 
 fn broken(error: &dyn std::error::Error) -> ApiError {
     tracing::error!(%error, "failed to store upload");
-    ApiError::internal("the files could not be kept")
+    ApiError::internal("the files could not be stored")
 }
 
 /// Lists the uploads.
@@ -159,13 +158,13 @@ pub(crate) struct UploadLimits {
     max_total_size: u64,
 }
 
-/// Answers the limits of uploads.
+/// Returns the limits of uploads.
 pub(crate) async fn limits(gateway: GatewayState, _: ThreadPath) -> Json<UploadLimits> {
     let Uploads { max_files, max_file_size, max_total_size, .. } = gateway.0.shared.rules().uploads;
     Json(UploadLimits { max_files, max_file_size, max_total_size })
 }
 
-/// Removes an upload, and the text that was made from it.
+/// Deletes an upload, and the text that was extracted from it.
 pub(crate) async fn remove(
     gateway: GatewayState,
     ThreadPath(thread): ThreadPath,

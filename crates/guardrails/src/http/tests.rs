@@ -59,7 +59,7 @@ fn call(tool: &str) -> GuardrailRequest {
 }
 
 #[tokio::test]
-async fn a_decision_is_asked_for_and_whatever_is_none_is_an_error() {
+async fn a_decision_is_requested_and_any_other_response_is_an_error() {
     let (http, seen) = provider().await;
     let allowed = http.evaluate(&call("allowed")).await.unwrap();
     assert_eq!((allowed.allow, allowed.policy_id.as_deref()), (true, Some("p1")));
@@ -82,7 +82,7 @@ async fn a_decision_is_asked_for_and_whatever_is_none_is_an_error() {
 }
 
 #[tokio::test]
-async fn one_that_is_not_there_is_an_error_without_its_address() {
+async fn an_unreachable_provider_is_an_error_without_its_url() {
     install_crypto();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/judge?token=hidden", listener.local_addr().unwrap());

@@ -19,10 +19,10 @@ const VERSION: &str = "oap/1.0";
 const READS: &str = "data.file.read";
 const WRITES: &str = "data.file.write";
 const FETCHES: &str = "web.fetch";
-/// Capability to call tools of MCP servers, which is also needed for any other unknown tool.
+/// Capability to call tools of MCP servers, which any other unknown tool needs as well.
 const SERVERS: &str = "mcp.tool.execute";
 
-/// Capabilities with the built-in tools that need them. Tools without a capability are last.
+/// Capabilities with the built-in tools that need them. Tools that need no capability come last.
 const CAPABILITIES: &[(&str, &[&str])] = &[
     (COMMANDS, &["bash"]),
     (
@@ -53,11 +53,11 @@ const CAPABILITIES: &[(&str, &[&str])] = &[
         ],
     ),
     (FETCHES, &["web_fetch", "web_search", "image_search"]),
-    // They ask users, plan, find tools, and delegate to sub-agents, whose calls are checked separately.
+    // These tools ask users, plan, find tools, or delegate to sub-agents, whose calls are checked separately.
     ("", &["ask_clarification", "write_todos", "tool_search", "task"]),
 ];
 
-/// The used fields of an Open Agent Passport.
+/// The fields of an Open Agent Passport that are used here.
 #[derive(Debug, Deserialize)]
 pub(super) struct PassportDocument {
     spec_version: String,
@@ -100,7 +100,7 @@ impl PassportDocument {
 
     fn is_active(&self) -> Result<(), String> {
         if self.spec_version != VERSION {
-            return Err(format!("the agent's passport has another version than {VERSION}"));
+            return Err(format!("the agent's passport does not have version {VERSION}"));
         }
         if self.status != "active" {
             return Err("the agent's passport is not active".to_owned());
@@ -112,7 +112,7 @@ impl PassportDocument {
         }
     }
 
-    /// Describes the allowed capabilities. The error is the reason why nothing is allowed.
+    /// Describes the allowed capabilities. The error is the reason why calls are denied.
     pub(super) fn describe(&self) -> Result<String, String> {
         self.is_active()?;
         let ids: Vec<&str> = self.capabilities.iter().map(|capability| capability.id.as_str()).collect();

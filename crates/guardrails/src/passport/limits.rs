@@ -18,10 +18,10 @@ const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Limits of one capability.
 #[derive(Debug, Deserialize)]
 pub(super) struct CapabilityLimits {
-    /// Allowed programs: each a name, or the beginning of a command.
+    /// Allowed programs. Each entry is a name or the beginning of a command.
     #[serde(default)]
     allowed_commands: Option<Vec<String>>,
-    /// Texts and regular expressions that must not occur in a call.
+    /// Texts and regular expressions that a call must not contain.
     #[serde(default)]
     blocked_patterns: Vec<String>,
     #[serde(flatten)]
@@ -37,7 +37,7 @@ impl CapabilityLimits {
     /// Decides on a call of a tool with this capability.
     pub(super) fn decide(&self, tool: &str, input: &Value) -> GuardrailDecision {
         if let Some(unknown) = self.unknown() {
-            let why = format!("the agent's passport has a limit, {unknown}, that cannot be checked here");
+            let why = format!("the agent's passport has the limit {unknown}, which pudu cannot check");
             return GuardrailDecision::denied(UNKNOWN_LIMIT, why);
         }
         let script =
@@ -45,7 +45,7 @@ impl CapabilityLimits {
         let texts = texts(input, script);
         let is_blocked = |pattern| texts.as_ref().is_none_or(|texts| blocks(pattern, texts));
         if self.blocked_patterns.iter().any(|pattern| is_blocked(pattern)) {
-            let why = "something stands in the call that the agent's passport blocks, or may hide in it";
+            let why = "the call contains, or may hide, something that the agent's passport blocks";
             return GuardrailDecision::denied(BLOCKED_PATTERN, why);
         }
         match (&self.allowed_commands, script) {
@@ -53,7 +53,7 @@ impl CapabilityLimits {
                 Err(why) => GuardrailDecision::denied(COMMAND_NOT_ALLOWED, why),
                 Ok(()) => GuardrailDecision::allowed(),
             },
-            // Only commands have this limit.
+            // Only commands can have this limit.
             (Some(_), None) => {
                 GuardrailDecision::denied(UNKNOWN_LIMIT, format!("only {COMMANDS} can have allowed_commands"))
             }
@@ -62,8 +62,8 @@ impl CapabilityLimits {
     }
 }
 
-/// Returns the texts of a call: unchanged, with single spaces, and the commands without quotes that could hide
-/// something. `None` if the commands cannot be determined.
+/// Returns the texts of a call in three forms: unchanged, with single spaces, and as commands without quotes, which
+/// could hide something. Returns `None` if the commands cannot be determined.
 fn texts(input: &Value, script: Option<&str>) -> Option<Vec<String>> {
     let mut all = Vec::new();
     collect(input, &mut all);
@@ -89,13 +89,13 @@ fn single_blanks(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns whether a pattern matches one of the texts, either as text or as a regular expression.
+/// Returns whether a pattern matches one of the texts, as plain text or as a regular expression.
 fn blocks(pattern: &str, texts: &[String]) -> bool {
     let plain = single_blanks(pattern).to_lowercase();
     let expression =
         RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_PATTERN_BYTES).build().ok();
-    let stands = |text: &String| {
+    let is_match = |text: &String| {
         text.to_lowercase().contains(&plain) || expression.as_ref().is_some_and(|found| found.is_match(text))
     };
-    texts.iter().any(stands)
+    texts.iter().any(is_match)
 }

@@ -37,7 +37,7 @@ async fn a_tool_needs_its_capability() {
 }
 
 #[tokio::test]
-async fn only_commands_that_are_allowed_run_and_nothing_hides_another_one() {
+async fn only_allowed_commands_run_and_none_is_hidden() {
     let limits = json!({"system.command.execute": {"allowed_commands": ["git status", "ls", "cat"]}});
     let passport = inline(document(&["system.command.execute"], &limits));
     let check = async |script: &str, expect: &str| {
@@ -309,7 +309,7 @@ async fn no_spelling_hides_a_program_and_everyday_commands_run() {
 }
 
 #[tokio::test]
-async fn builtins_that_run_what_they_are_told_are_refused_even_if_they_are_allowed() {
+async fn builtins_that_run_their_arguments_are_always_refused() {
     let allowed = ["eval", "export", "read", "trap", "declare", "set", "hash", "flock", "watch", "source"];
     let limits = json!({"system.command.execute": {"allowed_commands": allowed}});
     let passport = inline(document(&["system.command.execute"], &limits));
@@ -320,7 +320,7 @@ async fn builtins_that_run_what_they_are_told_are_refused_even_if_they_are_allow
 }
 
 #[tokio::test]
-async fn what_is_blocked_is_found_in_any_spelling() {
+async fn blocked_patterns_are_found_in_any_spelling() {
     let patterns = json!(["rm -rf", "curl.*\\|\\s*sh", "[unclosed"]);
     let limits = json!({
         "system.command.execute": {"allowed_commands": ["*"], "blocked_patterns": patterns},
@@ -381,7 +381,7 @@ async fn a_passport_that_is_not_active_or_not_readable_allows_nothing() {
 }
 
 #[tokio::test]
-async fn a_limit_that_cannot_be_checked_closes_its_capability() {
+async fn an_uncheckable_limit_denies_its_capability() {
     let limits = json!({
         "data.file.read": {"allowed_paths": ["/mnt"]},
         "web.fetch": {"allowed_commands": ["ls"]},
@@ -395,7 +395,7 @@ async fn a_limit_that_cannot_be_checked_closes_its_capability() {
 }
 
 #[tokio::test]
-async fn a_file_counts_as_it_is_at_each_call() {
+async fn the_passport_file_is_read_at_each_call() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("passport.json");
     let passport = Passport::new(PassportSource::File(path.clone()));

@@ -1,4 +1,5 @@
-//! Finds the message from which a request is kept: no result without its call, and the current request always whole.
+//! Finds the first message to keep in a request, so that no result is kept without its call, and the current request
+//! always stays whole.
 
 use super::estimate::TokenEstimate;
 use pudu_base::{Message, MessageId};

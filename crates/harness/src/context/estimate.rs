@@ -1,9 +1,9 @@
-//! Estimates tokens. Only the provider knows the exact count: each call that it counts corrects the next estimate.
+//! Estimates tokens. Only the provider knows the exact count, so each call that it counts corrects the next estimate.
 
 use pudu_base::{Message, ModelImage, Request, ThreadState, ToolSpec};
 use serde_json::Value;
 
-/// Bytes that are at most one token: English has about four per token, Chinese three.
+/// Number of bytes that count as one token: English has about four per token, Chinese three.
 const BYTES_PER_TOKEN: u64 = 3;
 /// Tokens of an image: about the maximum that providers count for a scaled-down one.
 pub(super) const IMAGE_TOKENS: u64 = 1_600;
@@ -56,7 +56,7 @@ impl TokenEstimate {
         }
     }
 
-    /// Returns the estimated tokens of a number of bytes.
+    /// Returns the estimated number of tokens in a number of bytes.
     pub(super) fn tokens(self, bytes: u64) -> u64 {
         (bytes / BYTES_PER_TOKEN).saturating_mul(self.scale) / 1_000
     }
@@ -148,11 +148,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_provider_counted_corrects_the_estimate_within_bounds() {
+    fn the_providers_count_corrects_the_estimate_within_bounds() {
         let check = |counted, expect| {
             let mut estimate = TokenEstimate::default();
             estimate.learn(3_000, counted);
-            assert_eq!(estimate.tokens(3_000), expect, "{counted} were counted");
+            assert_eq!(estimate.tokens(3_000), expect, "{counted} tokens were counted");
         };
         check(750, 750);
         check(1_400, 1_400);

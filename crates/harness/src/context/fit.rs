@@ -8,12 +8,12 @@ use super::{
     record, summary,
     view::view,
 };
-use crate::{Agent, RunState};
+use crate::{RunAgent, RunState};
 use indexmap::IndexMap;
 use pudu_base::{Assistant, Compaction, ContextState, Human, Message, MessageId, Request, RunEvent, Update};
 use std::sync::Arc;
 
-/// Share of the window that a request may take, in eighths. The rest is for the answer and for estimation errors.
+/// Share of the window that a request may take, in eighths. The remainder is for the answer and for estimation errors.
 const FULL_EIGHTHS: u64 = 7;
 /// Minimum number of tokens that a masking step frees, so that it is worth invalidating the provider's cache.
 const MASK_STEP_TOKENS: u64 = 20_000;
@@ -23,7 +23,7 @@ const MASK_STEP_PART: u64 = 4;
 const MIN_GAIN_PART: u64 = 8;
 /// Minimum number of tokens that a summary has to free if a user or the number of messages triggers it.
 const MIN_GAIN_TOKENS: u64 = 400;
-/// Characters of a summary per token that it may take: fewer than English has, more than Chinese.
+/// Assumed number of characters per token of a summary: fewer than English has, more than Chinese.
 const CHARS_PER_TOKEN: u64 = 2;
 /// Minimum room for messages that permits a summary, as a divisor of the limit.
 const MIN_ROOM_PART: u64 = 8;
@@ -32,15 +32,15 @@ const MAX_SUMMARIES: u32 = 3;
 
 /// Fits the requests of one run into its model's window.
 pub(crate) struct ContextFit {
-    agent: Agent,
+    agent: RunAgent,
     estimate: TokenEstimate,
     /// Maximum tokens of a request: less than the window allows if the provider rejected one as too long.
     limit: u64,
     /// Size of the current request in bytes, without images; 0 before the first.
     sent_bytes: u64,
-    /// Whether the request has images. Its usage then says nothing about bytes.
+    /// Whether the request has images. Its usage then cannot correct the estimate.
     sent_images: bool,
-    /// Whether the current request is the second attempt after such a rejection.
+    /// Whether the current request is the second attempt after a rejection.
     again: bool,
     /// Number of summaries that failed in this run.
     failed: u32,
@@ -63,7 +63,7 @@ impl ContextFit {
 
     /// Creates it for a run of an agent.
     #[must_use]
-    pub(crate) fn new(agent: &Agent) -> Self {
+    pub(crate) fn new(agent: &RunAgent) -> Self {
         let limit = agent.model.context_window() / 8 * FULL_EIGHTHS;
         let estimate = TokenEstimate::default();
         Self {
@@ -104,8 +104,8 @@ impl ContextFit {
         (self.sent_bytes, self.sent_images) = (request_bytes(request), !request.images.is_empty());
     }
 
-    /// Summarises a request at once, whatever its size. Returns whether that succeeded; `None` if there is too little
-    /// to leave out.
+    /// Summarises a request at once, even a small one. Returns whether that succeeded; `None` if there is too little to
+    /// leave out.
     pub(crate) async fn summarize_now(
         &mut self,
         run_state: &mut RunState,
@@ -147,7 +147,7 @@ impl ContextFit {
         let left: Vec<String> = request.images.drain(..count).map(|left| left.image.path).collect();
         tracing::warn!(count, "dropped images: the request has no room for them");
         let guide = format!(
-            "[pudu: there is no room for all images at once. Not shown here: {}. Look at fewer at a time.]",
+            "[pudu: there is not enough room for all images at once. Not shown here: {}. View fewer at a time.]",
             left.join(", ")
         );
         Some(Arc::new(Message::Human(Human::guiding("images-left-out", guide))))
@@ -187,7 +187,7 @@ impl ContextFit {
         KeepBounds { messages: keep.messages().unwrap_or(usize::MAX), tokens }
     }
 
-    /// Masks enough results that the next step is far away.
+    /// Masks enough results that the next masking step is not needed soon.
     async fn mask(&self, run_state: &mut RunState, all: &[Arc<Message>], request: &mut Request, every: bool) {
         let room = self.room(request);
         let tokens = self.tokens(request);
@@ -289,7 +289,7 @@ impl ContextFit {
         let summary = Some(summary::shortened(&text, most));
         let made = self.compaction(run_state, all, first, summary, cut);
         let Some((before, after)) = self.compact(run_state, all, request, made) else {
-            tracing::warn!("dropped summary: it is as long as what it summarizes");
+            tracing::warn!("dropped summary: it is not shorter than the summarized messages");
             self.failed += 1;
             return false;
         };

@@ -1,4 +1,4 @@
-//! Masks old tool results: a request has a pointer in their place.
+//! Masks old tool results: requests contain a pointer in place of each.
 
 use super::estimate::TokenEstimate;
 use crate::results;
@@ -10,7 +10,7 @@ use std::{
 
 /// Number of newest results that are never masked.
 const KEPT_RESULTS: usize = 3;
-/// Minimum size of a masked result, in bytes. A shorter one is as short as its pointer.
+/// Minimum size of a masked result, in bytes. A shorter one is hardly longer than its pointer.
 const MIN_BYTES: usize = 512;
 /// Maximum length of a path in a pointer, in characters.
 const MAX_PATH_CHARS: usize = 400;
@@ -68,19 +68,21 @@ fn pointer(result: &ToolResult, kept: Option<&str>) -> String {
     let way = match kept {
         Some(path) => {
             let path: String = path.chars().take(MAX_PATH_CHARS).collect();
-            format!("It is kept in {path}: read that, whole or in part, if you need it again.")
+            format!("It is stored in {path}: read that file, in full or in part, if you need it again.")
         }
-        None => format!("Call {tool} again as above if you need it, unless that would do something twice."),
+        None => format!(
+            "Call {tool} again with the same arguments if you need it, unless that would repeat an effect."
+        ),
     };
-    format!("[This result of {tool}, {count} characters, is left out here to save room. {way}]")
+    format!("[This result of {tool}, {count} characters, is omitted here to save room. {way}]")
 }
 
-/// Tokens that masking is to free.
+/// How many tokens masking should free.
 #[derive(Clone, Copy)]
 pub(super) struct MaskGoal {
-    /// Number at which masking ends.
+    /// Number of freed tokens at which masking ends.
     pub(super) need: u64,
-    /// Minimum for which masking is worth it.
+    /// Minimum number of freed tokens that makes masking worthwhile.
     pub(super) least: u64,
 }
 
@@ -92,8 +94,8 @@ pub(super) struct MaskPlan {
     pub(super) unkept: Vec<Arc<Message>>,
 }
 
-/// Chooses results to mask, oldest first, until the goal is reached; `None` if less than its minimum would be free. `all`
-/// includes the newest results.
+/// Chooses results to mask, oldest first, until the goal is reached; `None` if less than its minimum would be freed.
+/// `all` includes the newest results.
 pub(super) fn plan(
     messages: &[Arc<Message>],
     context: &ContextState,

@@ -1,5 +1,5 @@
-//! Records that have to outlive a summary, taken from the messages instead of left to a model: skills that were read,
-//! and work given to sub-agents.
+//! Records that must survive a summary: skills that were read, and work given to sub-agents. They are taken from the
+//! messages rather than left to a model.
 
 use super::mask::skill_path;
 use crate::task_end::{CANCELLED, TASK};
@@ -9,9 +9,9 @@ use std::{
     sync::Arc,
 };
 
-/// Maximum number of skills that are kept, the newest.
+/// Maximum number of newest skills that are kept.
 const MAX_SKILLS: usize = 8;
-/// Maximum number of delegations that are kept, the newest.
+/// Maximum number of newest delegations that are kept.
 const MAX_DELEGATIONS: usize = 50;
 /// Maximum length of a task's description, in characters.
 const MAX_TASK_CHARS: usize = 200;
@@ -77,7 +77,7 @@ fn outcome(result: &ToolResult) -> (DelegationStatus, &str) {
     }
     let found = marks.iter().find_map(|(mark, status)| Some((*status, text.strip_prefix(mark)?)));
     let (status, rest) = found.unwrap_or((DelegationStatus::Failed, text));
-    // After the status follow an optional limit in brackets and the kind of the rest.
+    // The status is followed by an optional limit in brackets and the kind of the remaining text.
     let brief = [". Result:", ". Error:", "."].into_iter().find_map(|mark| rest.strip_prefix(mark));
     (status, brief.unwrap_or(rest).trim_start())
 }

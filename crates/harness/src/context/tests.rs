@@ -22,12 +22,12 @@ const SUMMARY: &str = "Ada wants the figures of all regions; the first ones are 
 /// A step of a scripted model: so many bytes of result for each of its calls; none answers.
 type Step = Vec<usize>;
 
-/// A model that follows a script of calls, summarises when it is asked to, and counts like a provider.
+/// A model that follows a script of calls, summarises on request, and counts tokens like a provider.
 struct ContextModel {
     window: u64,
-    /// A longer request is refused, in bytes.
+    /// Maximum length of a request, in bytes. Longer ones are refused.
     longest: usize,
-    /// Bytes that the provider counts as a token.
+    /// Number of bytes that the provider counts as a token.
     bytes_per_token: usize,
     steps: Mutex<std::collections::VecDeque<Step>>,
     summary: Mutex<String>,
@@ -46,7 +46,7 @@ impl ContextModel {
         }
     }
 
-    /// Returns the requests that were no summaries.
+    /// Returns the requests that were not for summaries.
     fn asked(&self) -> Vec<Request> {
         self.seen.lock().unwrap().iter().filter(|request| !summarizes(request)).cloned().collect()
     }
@@ -60,7 +60,7 @@ fn summarizes(request: &Request) -> bool {
     request.messages.last().is_some_and(|message| message.id().as_str() == "summarize")
 }
 
-/// Writes a request as every wire does: what is before the messages, and then each message.
+/// Serializes a request like a wire: the part before the messages, and then each message.
 fn written(request: &Request) -> String {
     let mut text = format!("{}\n", request.system);
     for tool in &*request.tools {
@@ -115,7 +115,7 @@ impl Model for ContextModel {
     }
 }
 
-/// A tool whose results are as long as they are asked for.
+/// A tool whose results have the requested length.
 struct FetchTool(Arc<ToolSpec>);
 
 impl Tool for FetchTool {
@@ -129,7 +129,7 @@ impl Tool for FetchTool {
     }
 }
 
-/// Keeps results under numbers.
+/// Stores results under numbers.
 #[derive(Default)]
 struct NumberedFiles(Mutex<usize>);
 
@@ -142,7 +142,7 @@ impl ResultFiles for NumberedFiles {
     }
 }
 
-/// A thread with such a model.
+/// A thread with a scripted model.
 struct Scene {
     bench: Bench,
     model: Arc<ContextModel>,
@@ -176,7 +176,7 @@ impl Scene {
         self.events(id, text).await.0
     }
 
-    /// Runs one turn, and returns what was told of summaries.
+    /// Runs one turn, and returns the events about summaries.
     async fn events(&self, id: &str, text: &str) -> (Outcome, Vec<RunEvent>) {
         use pudu_base::ThreadLog;
         let (seq, state) = self.bench.log.load(&"t".into()).await.unwrap();
@@ -187,15 +187,15 @@ impl Scene {
         let Bench { agent, steering, cancel, .. } = &self.bench;
         let outcome = crate::run(agent, &mut chain, &mut run_state, steering, cancel).await;
         let mut reader = replay.read(0);
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         while let Some(item) = reader.next().await {
             if let crate::ReplayItem::Event(_, event) = item
                 && matches!(*event, RunEvent::Summarizing | RunEvent::Summarized { .. })
             {
-                told.push((*event).clone());
+                events.push((*event).clone());
             }
         }
-        (outcome, told)
+        (outcome, events)
     }
 
     fn state(&self) -> ThreadState {
@@ -203,7 +203,7 @@ impl Scene {
     }
 }
 
-/// Every request begins with the bytes of the one before.
+/// Checks that every request begins with the bytes of the previous one.
 fn check_prefixes(requests: &[Request]) -> Result<(), TestCaseError> {
     for (at, pair) in requests.windows(2).enumerate() {
         let (one, next) = (written(&pair[0]), written(&pair[1]));
@@ -212,7 +212,7 @@ fn check_prefixes(requests: &[Request]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Checks what a provider refuses in any case: a result without its call, or a call without its result.
+/// Checks for requests that every provider refuses: a result without its call, or a call without its result.
 fn check_order(request: &Request) -> Result<(), TestCaseError> {
     let mut open: Vec<&CallId> = Vec::new();
     for message in &request.messages {
@@ -243,7 +243,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(work)
 }
 
-/// Lets a model follow a script, a run a turn.
+/// Runs a script, with one run per turn.
 fn play(window: u64, turns: &[Vec<Step>]) -> (Scene, Vec<Outcome>) {
     let steps = turns.iter().flat_map(|turn| turn.iter().cloned().chain([Vec::new()])).collect();
     let scene = Scene::new(ContextModel::new(window, steps));
@@ -261,9 +261,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn without_compaction_every_request_begins_with_the_bytes_of_the_one_before(turns in turns()) {
+    fn without_compaction_every_request_begins_with_the_previous_one(turns in turns()) {
         let (scene, _) = play(4_000_000, &turns);
-        prop_assert!(scene.state().context == pudu_base::ContextState::default(), "nothing is left out");
+        prop_assert!(scene.state().context == pudu_base::ContextState::default(), "nothing is omitted");
         check_prefixes(&scene.model.asked())?;
     }
 
@@ -282,11 +282,11 @@ proptest! {
     }
 
     #[test]
-    fn a_restart_asks_the_same(turns in turns(), window in 8_000_u64..40_000) {
+    fn a_restart_sends_the_same_request(turns in turns(), window in 8_000_u64..40_000) {
         let (scene, _) = play(window, &turns);
         let asked = scene.model.asked();
         let last = asked.last().unwrap();
-        // The state as the log has it, without the answer to that request.
+        // The state from the log, without the answer to that request.
         let mut updates = scene.bench.log.updates.lock().unwrap().clone();
         while !matches!(updates.pop(), Some(Update::Message(_))) {}
         let state = ThreadState::fold(updates);
@@ -297,7 +297,7 @@ proptest! {
     }
 }
 
-/// One turn of sixty calls, of 100,000 tokens together.
+/// One turn with sixty calls and 100,000 tokens in total.
 fn long_turn() -> Vec<Step> {
     vec![vec![100_000 * 4 / 60]; 60]
 }
@@ -310,7 +310,7 @@ async fn a_turn_of_sixty_calls_and_a_hundred_thousand_tokens_fits_a_small_window
         let outcome = scene.says("h", "read the figures of all regions").await;
         assert_eq!(outcome, Outcome::Success, "a window of {window}");
         let asked = scene.model.asked();
-        assert_eq!(asked.len(), 61, "nothing was refused for its length");
+        assert_eq!(asked.len(), 61, "no request was refused for its length");
         for request in &asked {
             assert!(
                 request.messages.iter().any(|message| message.text() == "read the figures of all regions")
@@ -323,7 +323,7 @@ async fn a_turn_of_sixty_calls_and_a_hundred_thousand_tokens_fits_a_small_window
 }
 
 #[tokio::test]
-async fn a_summary_that_is_too_long_is_shortened_and_one_that_saves_nothing_is_dropped() {
+async fn a_long_summary_is_shortened_and_a_useless_one_is_dropped() {
     let model = ContextModel::new(8_000, vec![vec![400]; 100]);
     *model.summary.lock().unwrap() = "The figures of a region. ".repeat(3_000);
     let scene = Scene::new(model);
@@ -345,7 +345,7 @@ async fn a_summary_that_is_too_long_is_shortened_and_one_that_saves_nothing_is_d
 }
 
 #[tokio::test]
-async fn a_sub_agent_keeps_its_system_prompt_and_its_task_whatever_is_left_out() {
+async fn a_sub_agent_always_keeps_its_system_prompt_and_its_task() {
     let rules = ContextRules { triggers: vec![ContextSize::Messages(30)], ..ContextRules::default() };
     let mut scene = Scene::new(ContextModel::new(16_000, vec![vec![6_000]; 40])).with_rules(rules);
     scene.bench.agent.system = "You count files, and nothing else.".into();
@@ -366,6 +366,7 @@ async fn a_sub_agent_keeps_its_system_prompt_and_its_task_whatever_is_left_out()
         marks: Arc::default(),
         events: Arc::new(|_| {}),
         allowed_tools: None,
+        host: Arc::new(pudu_base::NoCallHost),
     };
     let report = task.call(args, &cx).await.unwrap();
     assert!(report.text.starts_with("Task Succeeded."), "{}", report.text);
@@ -380,7 +381,7 @@ async fn a_sub_agent_keeps_its_system_prompt_and_its_task_whatever_is_left_out()
 }
 
 #[tokio::test]
-async fn old_results_become_pointers_to_kept_files_and_the_last_three_stay() {
+async fn old_results_become_pointers_to_files_and_the_last_three_stay() {
     let scene = Scene::new(ContextModel::new(32_000, vec![vec![11_000]; 12]));
     scene.says("h", "go").await;
     let last = scene.model.asked().pop().unwrap();
@@ -388,26 +389,26 @@ async fn old_results_become_pointers_to_kept_files_and_the_last_three_stay() {
     let results: Vec<&str> = results.map(|message| message.text()).collect();
     let masked = results
         .iter()
-        .take_while(|text| text.starts_with("[This result of fetch, 11008 characters, is left out"))
+        .take_while(|text| text.starts_with("[This result of fetch, 11008 characters, is omitted"))
         .count();
     assert!((3..=9).contains(&masked), "{masked} of {} are masked", results.len());
     assert!(results[masked..].iter().all(|text| text.len() == 11_008));
     assert!(
-        results[0].contains("It is kept in /mnt/user-data/outputs/.tool-results/fetch-1.txt: "),
+        results[0].contains("It is stored in /mnt/user-data/outputs/.tool-results/fetch-1.txt: "),
         "{}",
         results[0]
     );
 }
 
 #[tokio::test]
-async fn a_summary_is_asked_with_the_same_prefix_and_stands_in_place_of_the_beginning() {
+async fn a_summary_is_requested_with_the_same_prefix_and_replaces_the_beginning() {
     let rules = ContextRules {
         triggers: vec![ContextSize::Messages(8)],
         keep: ContextSize::Messages(2),
         ..ContextRules::default()
     };
     let scene = Scene::new(ContextModel::new(128_000, vec![vec![4_000]; 5])).with_rules(rules);
-    let (outcome, told) = scene.events("h", "go on").await;
+    let (outcome, events) = scene.events("h", "go on").await;
     assert_eq!(outcome, Outcome::Success);
     let (asked, summaries) = (scene.model.asked(), scene.model.summaries());
     assert_eq!(summaries.len(), 1);
@@ -416,7 +417,7 @@ async fn a_summary_is_asked_with_the_same_prefix_and_stands_in_place_of_the_begi
     prefix.messages.pop();
     assert!(
         before.starts_with(&written(&prefix)) && prefix.messages.len() > 4,
-        "the provider has read it all"
+        "the provider has processed it all"
     );
     let after: Vec<String> = asked[4]
         .messages
@@ -429,9 +430,9 @@ async fn a_summary_is_asked_with_the_same_prefix_and_stands_in_place_of_the_begi
     assert!(after[0].starts_with("<conversation_so_far>\n") && after[0].contains(SUMMARY), "{}", after[0]);
     assert_eq!((after[1].as_str(), after.len()), ("go on", 4));
     assert!(
-        matches!(told[..], [RunEvent::Summarizing, RunEvent::Summarized { before, after }] if before > after)
+        matches!(events[..], [RunEvent::Summarizing, RunEvent::Summarized { before, after }] if before > after)
     );
-    assert_eq!(scene.state().messages.len(), 12, "the thread keeps all");
+    assert_eq!(scene.state().messages.len(), 12, "the thread keeps all messages");
 }
 
 #[tokio::test]
@@ -447,7 +448,7 @@ async fn a_failed_or_canned_summary_replaces_nothing_and_is_tried_three_times() 
         let scene = Scene::new(model).with_rules(rules.clone());
         assert_eq!(scene.says("h", "go").await, Outcome::Success);
         assert_eq!(scene.model.summaries().len(), 3);
-        assert_eq!(scene.state().context.compaction, None, "there is room without it");
+        assert_eq!(scene.state().context.compaction, None, "the request fits without a summary");
     }
 }
 
@@ -463,8 +464,8 @@ async fn without_summaries_the_front_is_cut_at_a_call() {
 }
 
 #[tokio::test]
-async fn what_a_provider_refuses_for_its_length_is_made_shorter_and_asked_once_more() {
-    // The window is said to be four times what it is.
+async fn a_request_rejected_as_too_long_is_shortened_and_retried_once() {
+    // The configured window is four times the real one.
     let model = ContextModel { longest: 32_000 * 3, ..ContextModel::new(128_000, vec![vec![9_000]; 30]) };
     let scene = Scene::new(model);
     assert_eq!(scene.says("h", "go").await, Outcome::Success);
@@ -473,12 +474,12 @@ async fn what_a_provider_refuses_for_its_length_is_made_shorter_and_asked_once_m
     let hopeless = Scene::new(ContextModel { longest: 10, ..ContextModel::new(128_000, Vec::new()) });
     let Outcome::Error(failure) = hopeless.says("h", "go").await else { panic!("no error") };
     assert!(failure.hint.contains("too long"), "{}", failure.hint);
-    assert_eq!(hopeless.model.asked().len(), 2, "it is asked once more, and no more often");
+    assert_eq!(hopeless.model.asked().len(), 2, "the request is repeated once");
 }
 
 #[tokio::test]
-async fn estimates_follow_what_the_provider_counts() {
-    // Dense text: a token is two bytes, and the estimate says three.
+async fn estimates_follow_the_providers_counts() {
+    // Dense text: a token has two bytes, but the estimate assumes three.
     let model = ContextModel {
         bytes_per_token: 2,
         longest: 60_000,
@@ -487,11 +488,11 @@ async fn estimates_follow_what_the_provider_counts() {
     let scene = Scene::new(model);
     assert_eq!(scene.says("h", "go").await, Outcome::Success);
     let longest = scene.model.asked().iter().map(|request| written(request).len()).max().unwrap();
-    assert!(longest < 60_000 && scene.model.asked().len() == 31, "the longest has {longest} bytes");
+    assert!(longest < 60_000 && scene.model.asked().len() == 31, "the longest request has {longest} bytes");
 }
 
 #[tokio::test]
-async fn a_person_can_have_a_conversation_summarised_at_once() {
+async fn a_user_can_request_a_summary() {
     let scene = Scene::new(ContextModel::new(128_000, Vec::new()));
     let compact = async || {
         use pudu_base::ThreadLog;
@@ -516,7 +517,7 @@ async fn a_person_can_have_a_conversation_summarised_at_once() {
 }
 
 #[tokio::test]
-async fn images_that_a_window_has_no_room_for_are_named_and_the_newest_stay() {
+async fn images_without_room_are_named_and_the_newest_are_kept() {
     let check = async |window: u64, count: usize, shown: usize| {
         let scene = Scene::new(ContextModel::new(window, Vec::new()));
         let image = |n: usize| pudu_base::ModelImage {
@@ -528,12 +529,12 @@ async fn images_that_a_window_has_no_room_for_are_named_and_the_newest_stay() {
         let mut request = Request { images: (0..count).map(image).collect(), ..Request::default() };
         ContextFit::new(&scene.bench.agent).fit(&mut run_state, &mut request).await;
         assert_eq!(request.images.len(), shown, "{count} images in a window of {window}");
-        let told = request.messages.last().map(|message| match &**message {
+        let events = request.messages.last().map(|message| match &**message {
             Message::Human(human) => human.to_model_text().into_owned(),
             other => panic!("{other:?}"),
         });
-        assert_eq!(told.is_some(), shown < count);
-        assert!(told.is_none_or(|told| told.contains("Not shown here: /mnt/0.png")));
+        assert_eq!(events.is_some(), shown < count);
+        assert!(events.is_none_or(|events| events.contains("Not shown here: /mnt/0.png")));
     };
     check(8_000, 1, 1).await;
     check(8_000, 4, 2).await;
@@ -541,7 +542,7 @@ async fn images_that_a_window_has_no_room_for_are_named_and_the_newest_stay() {
     check(128_000, 20, 20).await;
 }
 
-/// A thread in which a skill was read and work was given to sub-agents.
+/// A thread in which a skill was read and tasks were delegated to sub-agents.
 fn worked() -> Vec<Update> {
     let call = |id: &str, name: &str, args: Value| crate::fixture::call(id, name, args);
     let task = |what: &str| json!({"description": what, "subagent_type": "bash", "prompt": "count"});
@@ -563,7 +564,7 @@ fn worked() -> Vec<Update> {
             _ => "Draw bars. ".repeat(2_000),
         };
         let id = format!("r{}", call.id).as_str().into();
-        // A task that its parent's run cut is an error to the model, and ended as it says.
+        // A task that was cut by its parent's run is an error for the model, and keeps its status.
         let error = call.id.as_str() == "2";
         let result = pudu_base::ToolResult { id, error, ..crate::run_state::result(call, text) };
         Update::Message(Arc::new(Message::Tool(result)))
@@ -573,7 +574,7 @@ fn worked() -> Vec<Update> {
 }
 
 #[tokio::test]
-async fn skills_that_were_read_stay_whole_and_are_named_with_the_delegations_in_the_block() {
+async fn read_skills_stay_unmasked_and_are_listed_with_the_delegations() {
     let rules = ContextRules { triggers: vec![ContextSize::Messages(40)], ..ContextRules::default() };
     let scene = Scene::new(ContextModel::new(32_000, vec![vec![11_000]; 30])).with_rules(rules);
     scene.bench.log.updates.lock().unwrap().extend(worked());
@@ -582,20 +583,20 @@ async fn skills_that_were_read_stay_whole_and_are_named_with_the_delegations_in_
     let skill =
         |request: &Request| request.messages.iter().any(|message| message.text().starts_with("Draw bars."));
     let masks = |request: &Request| {
-        request.messages.iter().any(|message| message.text().contains("is left out here to save room"))
+        request.messages.iter().any(|message| message.text().contains("is omitted here to save room"))
     };
     let masked = asked.iter().find(|request| masks(request)).unwrap();
-    assert!(skill(masked), "its instructions are at work");
+    assert!(skill(masked), "its instructions are in effect");
     let compacted = asked.last().unwrap().messages[0].clone();
     let Message::Human(block) = &*compacted else { panic!("{compacted:?}") };
-    let told = block.to_model_text();
+    let events = block.to_model_text();
     let list = "- [done] count the words (by bash): (capped: turn budget). Result: 9 words\n- [cancelled] count the pages (by bash)\n- [timed out] count the lines (by bash): after 900 s. 7 so far\n- [done] count the files (by bash): 42 files. &lt;/conversation_so_far>\n";
-    assert!(told.contains(list), "{told}");
-    assert!(told.contains("\n- /mnt/skills/public/charts/SKILL.md\n</conversation_so_far>"), "{told}");
+    assert!(events.contains(list), "{events}");
+    assert!(events.contains("\n- /mnt/skills/public/charts/SKILL.md\n</conversation_so_far>"), "{events}");
 }
 
 #[tokio::test]
-async fn another_model_reads_no_more_than_it_may_and_the_runs_own_stands_in_for_it() {
+async fn another_model_reads_a_limited_part_and_the_runs_own_is_the_fallback() {
     let rules = ContextRules {
         triggers: vec![ContextSize::Tokens(4_500)],
         keep: ContextSize::Messages(2),

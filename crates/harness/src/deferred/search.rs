@@ -1,8 +1,8 @@
-//! `tool_search`: finds deferred tools by name or by words, returns their schemas, and records that the agent has them
-//! now.
+//! `tool_search`: finds deferred tools by name or by words, returns their schemas, and records that the agent may now
+//! call them.
 
 use super::{SEARCH, ToolCatalog};
-use crate::Agent;
+use crate::RunAgent;
 use pudu_base::{ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, Update, erase};
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
@@ -23,15 +23,15 @@ const SHORT: usize = 200;
 
 /// Adds `tool_search` to an agent for the tools in its catalogue; removes it if the catalogue is empty.
 #[must_use]
-pub fn searching(agent: Agent) -> Agent {
-    let Agent { deferred, tools, .. } = &agent;
+pub fn searching(agent: RunAgent) -> RunAgent {
+    let RunAgent { deferred, tools, .. } = &agent;
     if deferred.is_empty() && tools.get(SEARCH).is_none() {
         return agent;
     }
     let deferred = deferred.restricted_to(tools);
     let rest = tools.only(|name| name != SEARCH);
     let tools = if deferred.is_empty() { rest } else { rest.with(erase(ToolSearch(deferred.clone()))) };
-    Agent { deferred, tools, ..agent }
+    RunAgent { deferred, tools, ..agent }
 }
 
 pub(super) struct ToolSearch(pub(super) Arc<ToolCatalog>);
@@ -39,15 +39,15 @@ pub(super) struct ToolSearch(pub(super) Arc<ToolCatalog>);
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// `select:name_one,name_two` for tools whose names you know; `+word rest` for tools with that word in their
-    /// names, those first that the rest fits; anything else is a regular expression for names and descriptions.
+    /// names, best matches of the rest first; anything else is a regular expression for names and descriptions.
     query: String,
 }
 
 impl TypedTool for ToolSearch {
     type Args = Args;
     const NAME: &'static str = SEARCH;
-    const DESCRIPTION: &'static str = "Finds tools of which you know only the names, tells how they are called, and makes \
-         them callable from your next step on. It returns at most five that fit best, or all that you select by name.";
+    const DESCRIPTION: &'static str = "Finds tools that you know only by name, returns their parameters, and makes \
+         them callable from your next step on. Returns at most the five best matches, or all tools that you select by name.";
     const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
@@ -69,7 +69,7 @@ impl TypedTool for ToolSearch {
 fn find<'a>(specs: &'a [Arc<ToolSpec>], query: &str) -> Result<Vec<&'a ToolSpec>, ToolError> {
     let query = query.trim();
     if query.is_empty() || query.chars().nth(QUERY).is_some() {
-        return Err(ToolError(format!("the query has 1 to {QUERY} characters")));
+        return Err(ToolError(format!("the query must have 1 to {QUERY} characters")));
     }
     let found = match (selected(query), query.strip_prefix('+')) {
         (Some(wanted), _) => {
@@ -80,7 +80,7 @@ fn find<'a>(specs: &'a [Arc<ToolSpec>], query: &str) -> Result<Vec<&'a ToolSpec>
     };
     if found.is_empty() {
         return Err(ToolError(format!(
-            "no tool fits {query}. Try a word of its name or of what it does, or select:name with a name of the list"
+            "no tool matches {query}. Try a word from its name or its purpose, or select:name with a name from the list"
         )));
     }
     Ok(found)
@@ -132,7 +132,7 @@ fn pattern(text: &str) -> Result<Regex, ToolError> {
     let built = RegexBuilder::new(text).case_insensitive(true).size_limit(PATTERN).build();
     built.map_err(|error| {
         ToolError(format!(
-            "the query cannot be read as a regular expression: {error}. Try plain words, or select:name"
+            "the query is not a valid regular expression: {error}. Try plain words, or select:name"
         ))
     })
 }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_found_by_name_by_a_word_of_it_and_by_pattern() {
+    fn tools_are_found_by_name_by_word_and_by_pattern() {
         check("select:mail_send,git_log", &["mail_send", "git_log"]);
         check(" select: git_log , none ", &["git_log"]);
         check(
@@ -216,29 +216,29 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_searched_for_is_told_with_the_mend() {
+    fn invalid_queries_explain_the_fix() {
         let said = |query: &str| find(&specs(), query).unwrap_err().0;
-        assert_eq!(said("  "), "the query has 1 to 2000 characters");
-        assert_eq!(said(&"x".repeat(2001)), "the query has 1 to 2000 characters");
+        assert_eq!(said("  "), "the query must have 1 to 2000 characters");
+        assert_eq!(said(&"x".repeat(2001)), "the query must have 1 to 2000 characters");
         assert!(
-            said("(mail").starts_with("the query cannot be read as a regular expression: "),
+            said("(mail").starts_with("the query is not a valid regular expression: "),
             "{}",
             said("(mail")
         );
         assert!(said("+mail (x").contains("Try plain words, or select:name"));
         assert!(said(r"(\w{1000}){1000}").contains("size limit"), "{}", said(r"(\w{1000}){1000}"));
-        assert!(said("select:none").starts_with("no tool fits select:none. "));
+        assert!(said("select:none").starts_with("no tool matches select:none. "));
     }
 
     #[test]
-    fn schemas_are_told_as_long_as_there_is_room() {
+    fn schemas_are_included_while_there_is_room() {
         let large =
             ToolSpec { parameters: json!({"x": "y".repeat(8_000)}), ..spec("large", &"z".repeat(900)) };
         let small = spec("small", "Little.");
         let text = schemas_to_json(&[&large, &large, &small]);
         assert!(text.len() < SCHEMAS + 2 * SHORT + 200, "{}", text.len());
-        let told: Vec<Value> = serde_json::from_str(&text).unwrap();
-        assert_eq!(told[1]["parameters"], "in your tools from your next step on");
-        assert_eq!(told[2], json!({"name": "small", "description": "Little.", "parameters": {}}));
+        let schemas: Vec<Value> = serde_json::from_str(&text).unwrap();
+        assert_eq!(schemas[1]["parameters"], "in your tools from your next step on");
+        assert_eq!(schemas[2], json!({"name": "small", "description": "Little.", "parameters": {}}));
     }
 }

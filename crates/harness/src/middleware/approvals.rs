@@ -1,19 +1,15 @@
 //! Actions that need approval: tools that require it, and commands that look dangerous.
 //!
 //! The sandbox is the boundary; this covers actions that are allowed inside but deserve a second look. Recognising a
-//! dangerous command by its text helps careful users, but is no protection against an adversary.
+//! dangerous command by its text helps careful users, but does not protect against an adversary.
 
 mod line;
 
 use super::{Gate, Middleware};
 use crate::{RunState, Toolbox};
-use pudu_base::ToolCall;
+use pudu_base::{MAX_WHOLE_BYTES, ToolCall};
 use pudu_shell::danger::{self, Danger};
 use std::{collections::BTreeSet, sync::Arc};
-
-/// Maximum size of a call that users are asked to approve, in bytes. Every replay, page and chat that shows the
-/// question holds the call, chats without file support as messages, and no user reads more before a decision.
-const MAX_WHOLE_BYTES: usize = 256 * 1024;
 
 /// Handling of a command that looks dangerous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_before_is_the_operators_choice() {
+    fn the_operator_chooses_which_calls_need_approval() {
         let wipe = || json!({"command": "rm -rf /mnt/user-data"});
         let policy = |dangerous| ApprovalPolicy { dangerous, ..ApprovalPolicy::default() };
         assert_eq!(judge(&policy(Dangerous::Allow), "bash", wipe()), Gate::Allow);
@@ -135,11 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_read_is_not_asked_for() {
+    fn a_call_too_long_to_read_is_blocked() {
         let policy = ApprovalPolicy { tools: ["write_file".to_owned()].into(), ..ApprovalPolicy::default() };
         let write = |bytes| judge(&policy, "write_file", json!({"content": "x".repeat(bytes)}));
         assert!(matches!(write(MAX_WHOLE_BYTES - 100), Gate::Ask(_)));
-        let Gate::Block(line, text) = write(MAX_WHOLE_BYTES) else { panic!("it is asked for") };
+        let Gate::Block(line, text) = write(MAX_WHOLE_BYTES) else { panic!("the purpose is requested") };
         assert!(line.starts_with("`write_file") && text.contains("make smaller calls"), "{line} {text}");
         let open = ApprovalPolicy::default();
         assert_eq!(judge(&open, "write_file", json!({"content": "x".repeat(MAX_WHOLE_BYTES)})), Gate::Allow);

@@ -5,13 +5,13 @@ use super::{
     SkillPolicy, SubagentLimit, TerminalResponse, TodoReminders, TokenGate, ToolErrors, ToolFraming,
     ToolProgress,
 };
-use crate::{Agent, context::ContextFit};
+use crate::{RunAgent, context::ContextFit};
 
 /// Returns the lead agent's middlewares, in order: the ones of every agent, `others` that add to its requests, and the
 /// limit on sub-agents.
 #[must_use]
 pub fn lead_chain(
-    agent: &Agent,
+    agent: &RunAgent,
     skills: SkillPolicy,
     others: Vec<Box<dyn Middleware>>,
 ) -> Vec<Box<dyn Middleware>> {
@@ -24,7 +24,7 @@ pub fn lead_chain(
 
 /// Returns a sub-agent's middlewares, in order.
 #[must_use]
-pub fn subagent_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
+pub fn subagent_chain(agent: &RunAgent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     let mut chain = common_middlewares(agent, skills, Vec::new());
     chain.push(Box::new(ToolErrors));
     chain
@@ -32,7 +32,7 @@ pub fn subagent_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middlew
 
 /// Returns the middlewares that come first for every agent, in order.
 fn common_middlewares(
-    agent: &Agent,
+    agent: &RunAgent,
     skills: SkillPolicy,
     others: Vec<Box<dyn Middleware>>,
 ) -> Vec<Box<dyn Middleware>> {
@@ -76,9 +76,12 @@ mod tests {
     }
 
     #[test]
-    fn the_chains_are_these() {
-        let agent =
-            Agent { loops: Some(Arc::default()), progress: Some(Arc::default()), ..Bench::new(vec![]).agent };
+    fn the_chains_contain_these_middlewares() {
+        let agent = RunAgent {
+            loops: Some(Arc::default()),
+            progress: Some(Arc::default()),
+            ..Bench::new(vec![]).agent
+        };
         let lead = [
             "skill_policy",
             "deferred_tools",
@@ -116,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gate_of_tokens_is_the_first_and_what_others_say_comes_before_the_window() {
+    fn the_token_gate_is_first_and_other_additions_precede_the_context_fit() {
         let mut agent = Bench::new(vec![]).agent;
         agent.bounds.tokens.total = Some(TokenLimit { warn: 1, stop: 2 });
         let chain = lead_chain(&agent, SkillPolicy::default(), vec![Box::new(ToolErrors)]);

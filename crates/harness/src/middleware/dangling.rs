@@ -109,11 +109,11 @@ mod tests {
         let messages = if needs_order(&messages) { in_order(messages) } else { messages };
         let ids: Vec<_> = messages.iter().map(|message| message.id().as_str()).collect();
         assert_eq!(ids, expect);
-        assert!(!needs_order(&messages), "order is reached in one go");
+        assert!(!needs_order(&messages), "one pass is enough");
     }
 
     #[test]
-    fn every_call_has_one_result_behind_it_and_every_result_a_call() {
+    fn every_call_is_followed_by_one_result_and_every_result_has_a_call() {
         check(vec![human("h"), calls("a", &["1"]), result("1")], &["h", "a", "r-1"]);
         check(vec![calls("a", &["1", "2"]), result("2"), result("1")], &["a", "r-1", "r-2"]);
         check(vec![calls("a", &["1", "2"]), result("2"), human("h")], &["a", "missing-1", "r-2", "h"]);

@@ -13,7 +13,7 @@ pub struct DeferredTools {
     shown: Option<ShownTools>,
 }
 
-/// The visible tools, and the found tools that the list was made for.
+/// The visible tools, and the found tools that the list is based on.
 struct ShownTools {
     found: Vec<String>,
     specs: Specs,
@@ -36,7 +36,7 @@ impl DeferredTools {
     }
 
     /// Returns the tools that the model may call: first the ones that are not deferred, then the found ones in order of
-    /// discovery, so that the request begins like the one before.
+    /// discovery, so that the request begins like the previous one.
     fn visible(&mut self, run_state: &RunState, all: &[Arc<ToolSpec>]) -> Specs {
         let found: Vec<String> = self.found(run_state).cloned().collect();
         if let Some(shown) = self.shown.as_ref().filter(|shown| shown.found == found) {
@@ -73,8 +73,8 @@ impl Middleware for DeferredTools {
             return Gate::Allow;
         }
         Gate::Deny(format!(
-            "Error: how {0} is called was not asked for yet. Call tool_search with select:{0} first; from your next \
-             step on {0} is there.",
+            "Error: the parameters of {0} were not looked up yet. Call tool_search with select:{0} first; from your next \
+             step on you can call {0}.",
             call.name
         ))
     }

@@ -6,7 +6,7 @@
 
 use super::Middleware;
 use crate::{
-    Agent, Memory, RunState,
+    Memory, RunAgent, RunState,
     drawn::named_in,
     memory::ReservedMemory,
     scale::{MAX_SENT_BYTES, ScaledImage},
@@ -22,7 +22,8 @@ const MAX_IMAGE_BYTES: u64 = 20 << 20;
 const MAX_NAMED_CHARS: usize = 300;
 /// Maximum number of images in a request.
 const MAX_IMAGES: usize = 20;
-/// Maximum size of a request's images, in bytes: with base64 and the rest the request stays below Google's 20 MB.
+/// Maximum size of a request's images, in bytes: with base64 and everything else, the request stays below Google's 20
+/// MB.
 const MAX_REQUEST_BYTES: usize = 12 << 20;
 
 /// Puts images into requests.
@@ -50,7 +51,7 @@ impl ImageTray {
 
     fn show(&mut self, Image { path, .. }: Image, ScaledImage { bytes, mime, cut }: ScaledImage) {
         if cut {
-            self.notes.push(format!("{} ends too early: what is missing of it is grey.", named(&path)));
+            self.notes.push(format!("{} is truncated: its missing part is grey.", named(&path)));
         }
         self.bytes += bytes.len();
         self.shown.push(ModelImage { image: Image { path, mime: mime.to_owned() }, bytes: bytes.into() });
@@ -60,7 +61,7 @@ impl ImageTray {
 impl Images {
     /// Creates it for an agent, whose model may lack vision.
     #[must_use]
-    pub fn new(agent: &Agent) -> Self {
+    pub fn new(agent: &RunAgent) -> Self {
         let memory = agent.memory.clone();
         Self { sandbox: agent.sandbox.clone(), sees: agent.model.supports_vision(), memory, held: None }
     }
@@ -77,13 +78,13 @@ impl Images {
         self.held = Some(self.memory.hold_images(bytes).await);
     }
 
-    /// Reads and scales images, newest first: of too many the oldest are left out.
+    /// Reads and scales images, newest first. If there are too many, the oldest are omitted.
     async fn gather(&self, wanted: Vec<Image>) -> ImageTray {
         let mut tray = ImageTray::default();
         for image in wanted.into_iter().rev() {
             if tray.is_full() {
                 tray.notes.push(format!(
-                    "{} is not shown: there is no room for all images at once. Look at fewer at a time.",
+                    "{} is not shown: there is not enough room for all images at once. View fewer at a time.",
                     named(&image.path)
                 ));
                 continue;
@@ -150,14 +151,14 @@ fn remind(run_state: &mut RunState, request: &mut Request, text: String) {
     }
 }
 
-/// Returns the messages, newest first, without those of a failure: the model answered nothing there.
+/// Returns the messages, newest first, without failures, which are not answers of the model.
 fn recent(run_state: &RunState) -> impl Iterator<Item = &Message> {
     let messages = run_state.state().messages.values().rev().map(|message| &**message);
     messages.filter(|message| !message.is_failure())
 }
 
-/// Returns the images since the model's last answer, oldest first: from results, from users, and those that the model
-/// made with that answer.
+/// Returns the images since the model's last answer, oldest first: from results, from users, and from that answer
+/// itself.
 fn newest(run_state: &RunState) -> Vec<Image> {
     let mut images: Vec<Image> = Vec::new();
     for message in recent(run_state) {
@@ -187,7 +188,7 @@ mod tests {
     };
     use tokio::time::{Duration, timeout};
 
-    /// A turn in which a tool returned these images.
+    /// A turn with a tool that returned these images.
     fn run_state(paths: &[String]) -> RunState {
         let image = |path: &String| Image { path: path.clone(), mime: "image/png".into() };
         let result = ToolResult {
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_send_is_seen_with_their_words_and_not_again() {
+    fn sent_images_are_shown_with_their_message_and_only_once() {
         let file = |path: &str, size| SharedFile { name: "n".into(), path: path.into(), size, reading: None };
         let files =
             vec![file("/a.PNG", 9), file("/b.csv", 9), file("/c.jpg", MAX_IMAGE_BYTES), file("/d.webp", 9)];
@@ -229,11 +230,11 @@ mod tests {
         let Message::Assistant(mut failed) = Arc::unwrap_or_clone(failed) else { unreachable!() };
         failed.failure = Some(Box::new(Outcome::Timeout));
         let failed = Update::Message(Arc::new(Message::Assistant(failed)));
-        assert_eq!(seen(vec![asked.clone(), failed]).len(), 3, "no model saw them");
+        assert_eq!(seen(vec![asked.clone(), failed]).len(), 3, "no model has seen them");
         assert_eq!(seen(vec![asked, assistant(Vec::new())]), [""; 0]);
     }
 
-    /// Files that are noise images with the side length in their name; other files contain their name.
+    /// Noise images with the side length in their names; other files contain their name.
     struct NoisyFiles;
 
     impl Sandbox for NoisyFiles {
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_too_many_images_the_newest_are_shown_and_the_others_told_once() {
+    async fn only_the_newest_of_too_many_images_are_shown_and_the_others_are_named_once() {
         let mut bench = Bench::new(Vec::new());
         bench.agent.sandbox = Arc::new(NoisyFiles);
         let mut images = Images { sees: true, ..Images::new(&bench.agent) };
@@ -274,17 +275,27 @@ mod tests {
             let (mut request, mut again) = (Request::default(), Request::default());
             images.before_model(&mut run_state, &mut request).await.unwrap();
             images.before_model(&mut run_state, &mut again).await.unwrap();
-            assert_eq!((&again.images, again.messages.len()), (&request.images, 0), "the same each time");
-            let note = request.messages.first().map(|told| told.text().to_owned()).unwrap_or_default();
+            assert_eq!(
+                (&again.images, again.messages.len()),
+                (&request.images, 0),
+                "the bytes are the same each time"
+            );
+            let note = request.messages.first().map(|first| first.text().to_owned()).unwrap_or_default();
             (request.images.iter().map(|shown| shown.image.path.clone()).collect::<Vec<_>>(), note)
         };
         let small: Vec<String> = (1..=22).map(|side| side.to_string()).collect();
         let (seen, note) = shown(small.clone()).await;
         assert_eq!(seen, small[2..]);
-        assert!(note.contains("2 is not shown: there is no room") && note.contains("\n1 is not"), "{note}");
+        assert!(
+            note.contains("2 is not shown: there is not enough room") && note.contains("\n1 is not"),
+            "{note}"
+        );
         let (seen, note) = shown(vec!["<svg/>".into(), "8".into()]).await;
         assert_eq!(seen, ["8"]);
-        assert_eq!(note, "<svg/> cannot be shown: it is no PNG, JPEG, WebP or GIF, whatever its name says.");
+        assert_eq!(
+            note,
+            "<svg/> cannot be shown: it is not a PNG, JPEG, WebP or GIF image, whatever its name says."
+        );
     }
 
     #[tokio::test(start_paused = true)]

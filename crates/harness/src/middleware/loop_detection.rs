@@ -15,12 +15,12 @@ use std::{
     sync::Arc,
 };
 
-/// Limits that point out repeated calls or stop a run. The defaults are DeerFlow's.
+/// Limits at which repeated calls are pointed out to the model, or stop the run. The defaults are DeerFlow's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopRules {
-    /// Number of replies with the same calls that is pointed out.
+    /// Number of replies with the same calls at which the model is warned.
     pub warn: u32,
-    /// Number of such replies that stops the run.
+    /// Number of such replies at which the run is stopped.
     pub stop: u32,
     /// Number of newest replies that are compared.
     pub window: usize,
@@ -33,9 +33,9 @@ pub struct LoopRules {
 /// Limits on a tool's calls among the newest calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallFrequency {
-    /// Number of calls that is pointed out.
+    /// Number of calls at which the model is warned.
     pub warn: u32,
-    /// Number of calls that stops the run.
+    /// Number of calls at which the run is stopped.
     pub stop: u32,
 }
 
@@ -60,10 +60,10 @@ impl LoopRules {
 
 /// Maximum number of hints given at once.
 const MAX_HINTS: usize = 4;
-/// Lines of a file that count as one place, so that reading on is not a repetition.
+/// Number of lines of a file that count as one position, so that reading further is not a repetition.
 const LINES_A_PLACE: u64 = 200;
 /// Arguments that distinguish calls of a tool.
-const TELLING: [&str; 7] = ["path", "url", "query", "command", "pattern", "glob", "cmd"];
+const DISTINGUISHING_ARGS: [&str; 7] = ["path", "url", "query", "command", "pattern", "glob", "cmd"];
 
 /// Counts the calls of a run.
 pub struct LoopDetection {
@@ -133,7 +133,7 @@ impl LoopDetection {
         }
         (times >= limit.warn && self.warned_tools.insert(tool.to_owned())).then(|| {
             Repetition::Warn(format!(
-                "You have called {tool} {times} times. Come to an end: answer with what you have, or say what is \
+                "You have called {tool} {times} times. Finish now: answer with the results so far, or say what is \
                  missing."
             ))
         })
@@ -189,8 +189,9 @@ impl Middleware for LoopDetection {
                 reply.calls.clear();
                 run_state.stop_reason = Some(StopReason::LoopCapped);
                 let gap = if reply.text.is_empty() { "" } else { "\n\n" };
-                let delta =
-                    format!("{gap}{reason} and stopped there. Tell me how to go on, or ask in another way.");
+                let delta = format!(
+                    "{gap}{reason}, so I stopped. Tell me how to continue, or rephrase your request."
+                );
                 reply.text.push_str(&delta);
                 run_state.publish(RunEvent::Text { message: reply.id.clone(), delta });
             }
@@ -232,17 +233,17 @@ fn key(call: &ToolCall) -> String {
             format!("{path}:{start}-{}", place("end_line").unwrap_or(start))
         }
         "write_file" | "str_replace" => {
-            let telling = args.iter().filter(|(key, _)| *key != PURPOSE_ARGUMENT);
-            telling.map(|(key, value)| format!("{key}={value};")).collect()
+            let distinguishing = args.iter().filter(|(key, _)| *key != PURPOSE_ARGUMENT);
+            distinguishing.map(|(key, value)| format!("{key}={value};")).collect()
         }
         _ => {
-            let telling: Vec<_> = TELLING
+            let distinguishing: Vec<_> = DISTINGUISHING_ARGS
                 .iter()
                 .filter_map(|key| args.get(*key).map(|value| format!("{key}={value}")))
                 .collect();
-            match telling.is_empty() {
+            match distinguishing.is_empty() {
                 true => format!("{}{}", call.args, call.garbled.as_deref().unwrap_or_default()),
-                false => telling.join(";"),
+                false => distinguishing.join(";"),
             }
         }
     }
@@ -271,32 +272,36 @@ mod tests {
     async fn the_same_calls_are_pointed_out_once_and_then_stop_the_run() {
         let bench = bench(same(5), LoopRules::default());
         let (outcome, seen) = bench.run(Some("go")).await;
-        let said = "I made the same calls 5 times (reads) and stopped there. Tell me how to go on, or ask in another way.";
+        let said = "I made the same calls 5 times (reads), so I stopped. Tell me how to continue, or rephrase your request.";
         assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, said));
-        assert_eq!(bench.reads.calls.load(std::sync::atomic::Ordering::SeqCst), 4, "the fifth is not made");
+        assert_eq!(
+            bench.reads.calls.load(std::sync::atomic::Ordering::SeqCst),
+            4,
+            "the fifth call is not made"
+        );
         let asked = bench.asked();
         let hinted =
             |n: usize| asked[n].last().unwrap().starts_with("reminder: You have made the same calls 3 times");
         assert_eq!((0..5).filter(|n| hinted(*n)).collect::<Vec<_>>(), [3], "{asked:?}");
         let kept = bench.thread().iter().filter(|text| text.contains("You have made")).count();
-        assert_eq!(kept, 1, "a hint stays where it was said");
+        assert_eq!(kept, 1, "a hint keeps its position");
         assert_eq!(bench.thread().last().unwrap(), said);
     }
 
     #[tokio::test]
-    async fn calls_of_one_tool_are_counted_whatever_they_ask_for() {
+    async fn calls_of_one_tool_are_counted_whatever_their_arguments() {
         let few = CallFrequency { warn: 2, stop: 4 };
         let rules = LoopRules { tools: [("reads".to_owned(), few)].into(), ..LoopRules::default() };
         let other = |n: u32| calls(vec![call(&n.to_string(), "reads", json!({"path": n}))]);
         let bench = bench((0..4).map(other).collect(), rules);
         let (outcome, seen) = bench.run(Some("go")).await;
         assert_eq!(outcome, Outcome::Success);
-        assert!(seen.text.starts_with("I called reads 4 times and stopped there."), "{}", seen.text);
+        assert!(seen.text.starts_with("I called reads 4 times, so I stopped."), "{}", seen.text);
         assert!(bench.asked()[2].last().unwrap().starts_with("reminder: You have called reads 2 times."));
     }
 
     #[tokio::test]
-    async fn work_that_goes_on_and_work_before_the_question_are_no_loop() {
+    async fn progress_and_work_before_the_question_are_not_a_loop() {
         let other = |n: u32| calls(vec![call(&n.to_string(), "reads", json!({"path": n}))]);
         let replies = (0..20).map(other).chain([text_reply("done")]).collect();
         let past = (0..9).flat_map(|_| [assistant(vec![call("p", "reads", json!({"path": "/a"}))])]);
@@ -305,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_that_a_crash_cut_goes_on_counting() {
+    async fn a_run_interrupted_by_a_crash_continues_its_counts() {
         let asks =
             |id: &str| Assistant { id: id.into(), ..reply(vec![call(id, "reads", json!({"path": "/a"}))]) };
         let past =
@@ -323,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_calls_apart() {
+    fn calls_are_distinguished_by_certain_arguments() {
         let check = |tool: &str, a: Value, b: Value, same: bool| {
             let of = |args: &Value| fingerprint(&[call("1", tool, args.clone())]);
             assert_eq!(of(&a) == of(&b), same, "{tool} {a} {b}");

@@ -8,7 +8,7 @@ use pudu_base::{BoxFuture, Message, Request, RunFailure};
 /// Prefix of the reminder.
 const NOW: &str = "It is now ";
 
-/// Watches the date.
+/// Adds a reminder when the date changes.
 pub struct Midnight(pub Option<WallClock>);
 
 impl Middleware for Midnight {
@@ -22,7 +22,7 @@ impl Middleware for Midnight {
         request: &'a mut Request,
     ) -> BoxFuture<'a, Result<(), RunFailure>> {
         if let Some(now) = self.0.as_ref().map(WallClock::now)
-            && newest_time(run_state).is_some_and(|told| day(&told) != day(&now))
+            && newest_time(run_state).is_some_and(|newest| day(&newest) != day(&now))
         {
             run_state.remind(request, format!("{NOW}{now}."));
         }
@@ -56,7 +56,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn a_run_past_midnight_is_told_the_new_day_once() {
+    async fn a_run_past_midnight_is_reminded_of_the_new_day_once() {
         let looks = |id: &str| calls(vec![call(id, "reads", json!({}))]);
         let mut bench = Bench::new(vec![looks("1"), looks("2"), text_reply("done")]);
         let asked = AtomicU32::new(0);
@@ -70,8 +70,8 @@ mod tests {
         let bench = bench.past(vec![Update::Message(Arc::new(Message::Human(asks)))]);
         bench.run(None).await;
         let asked = bench.asked();
-        let told: Vec<_> = asked[2].iter().filter(|line| line.starts_with("reminder: ")).collect();
-        assert_eq!(told, ["reminder: It is now Saturday 2026-11-21 00:01, (UTC+01:00)."]);
-        assert_eq!(asked[1].last(), Some(told[0]));
+        let newest: Vec<_> = asked[2].iter().filter(|line| line.starts_with("reminder: ")).collect();
+        assert_eq!(newest, ["reminder: It is now Saturday 2026-11-21 00:01, (UTC+01:00)."]);
+        assert_eq!(asked[1].last(), Some(newest[0]));
     }
 }

@@ -133,8 +133,8 @@ impl Middleware for SkillPolicy {
     ) -> BoxFuture<'a, Result<(), RunFailure>> {
         for guided in self.unguided(run_state) {
             run_state.apply(Update::Message(guided.clone()));
-            let told = request.messages.iter_mut().find(|message| message.id() == guided.id());
-            if let Some(message) = told {
+            let requesting = request.messages.iter_mut().find(|message| message.id() == guided.id());
+            if let Some(message) = requesting {
                 *message = guided;
             }
         }
@@ -166,7 +166,7 @@ impl Middleware for SkillPolicy {
             active.iter().filter(|skill| skill.tools.is_some()).map(|skill| skill.name.as_str()).collect();
         let tools = if declared.is_empty() { "no others".to_owned() } else { declared.join(", ") };
         Gate::Deny(format!(
-            "Error: {} may not be used while the skill {} is active. It allows {tools}, besides {}. Do this with those, or say why it takes more.",
+            "Error: {} may not be used while the skill {} is active. It allows {tools}, besides {}. Use those tools, or explain why they are not enough.",
             call.name,
             bound.join(", "),
             ALWAYS.join(", "),
@@ -189,12 +189,12 @@ fn block(skill: &Skill) -> String {
     let limits = match names.as_slice() {
         [] => limits,
         names => format!(
-            "{limits} Commands of bash find these variables if the person has given them, with values that nobody has to see: {}.",
+            "{limits} Commands of bash have these variables if the person has provided them; their values must not be shown: {}.",
             names.join(", ")
         ),
     };
     format!(
-        "<skill name=\"{name}\" path=\"{path}\">\n{}\n</skill>\n\nThe message above asks for the skill {name} by its first word; what follows that word is the request. Do it as the skill says, and later requests only where they go on with it. Its other files are in {folder}.{limits}",
+        "<skill name=\"{name}\" path=\"{path}\">\n{}\n</skill>\n\nThe message above requests the skill {name} by its first word; the rest of the message is the request. Follow the skill for this request, and for later requests only if they continue it. Its other files are in {folder}.{limits}",
         foreign::text(text.trim())
     )
 }

@@ -56,7 +56,7 @@ impl Middleware for SubagentLimit {
         self.begun.insert(call.id.clone());
         match self.begun.len() > self.in_all as usize {
             true => Gate::Deny(format!(
-                "Error: no more than {} sub-agents may work in one run, and they have. Do the rest yourself, or say what is \
+                "Error: this run has already used its maximum of {} sub-agents. Do the rest yourself, or say what is \
                  left to do",
                 self.in_all
             )),

@@ -7,8 +7,8 @@ use crate::RunState;
 use pudu_base::{Assistant, FailureCause, Finish, Message};
 
 /// Instruction after an empty answer.
-const EMPTY: &str = "Your answer was empty, so nobody has seen anything of what you did. The results of your tools stand \
-                     above. Tell people now, in words, what came of their request.";
+const EMPTY: &str = "Your answer was empty, so people have not seen any of your work. The results of your tools are \
+                     above. Answer people now, in words, with the outcome of their request.";
 
 /// Instruction after an empty answer without any tool call.
 const EMPTY_AT_ONCE: &str =
@@ -47,13 +47,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_empty_answer_behind_results_is_asked_for_once_more() {
+    async fn an_empty_answer_after_results_is_requested_once_more() {
         let bench = Bench::new(vec![tool_call_reply(), text_reply(" \n"), text_reply("Found it.")]);
         let (outcome, seen) = bench.run(Some("look")).await;
         assert_eq!((outcome, seen.text.trim()), (Outcome::Success, "Found it."));
         let asked = &bench.asked()[2];
         assert!(asked.last().unwrap().starts_with("reminder: Your answer was empty"), "{asked:?}");
-        assert_eq!(asked.len(), 4, "the empty answer is gone: {asked:?}");
+        assert_eq!(asked.len(), 4, "the empty answer is removed: {asked:?}");
     }
 
     #[tokio::test]

@@ -17,9 +17,9 @@ const MAX_UNFINISHED_REMINDERS: usize = 2;
 /// Maximum length of a repeated entry, in characters.
 const MAX_ENTRY_CHARS: usize = 200;
 /// Beginning of the reminder that shows the list again.
-const OUT_OF_SIGHT: &str = "Your list of what is to be done is no longer to be seen above.";
+const OUT_OF_SIGHT: &str = "Your to-do list is no longer visible above.";
 /// Beginning of the reminder that sends a run back to its list.
-const UNFINISHED: &str = "You have answered, and your list has entries that are not completed:";
+const UNFINISHED: &str = "You have answered, but your to-do list has entries that are not completed:";
 
 /// Reminds a run of its list.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ impl Middleware for TodoReminders {
         let todos = &run_state.state().todos;
         if !unfinished(todos).is_empty() && !request.messages.iter().any(|message| shows_list(message)) {
             let text = format!(
-                "{OUT_OF_SIGHT} It stands so:\n{}\nIf it still holds, go on with it and keep it up to date.",
+                "{OUT_OF_SIGHT} Its current state:\n{}\nIf it is still valid, continue with it and keep it up to date.",
                 list(todos)
             );
             run_state.remind(request, text);
@@ -73,7 +73,7 @@ impl Middleware for TodoReminders {
         }
         Gate::Deny(
             "Error: write_todos replaces the whole list, so it can be called only once in a reply. None of these \
-             calls was made: write one list."
+             calls was made. Write one list."
                 .to_owned(),
         )
     }
@@ -90,8 +90,8 @@ impl Middleware for TodoReminders {
         }
         self.sent_back += 1;
         AnswerCheck::AskAgain(format!(
-            "{UNFINISHED}\n{}\nDo them now. If they are done or not wanted any more, write the list anew and \
-             close with a short sentence. People have read your answer: do not repeat it.",
+            "{UNFINISHED}\n{}\nDo them now. If they are done or no longer needed, update the list and \
+             finish with a short sentence. People have read your answer: do not repeat it.",
             list(&left)
         ))
     }

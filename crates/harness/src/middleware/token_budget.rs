@@ -1,15 +1,15 @@
-//! Tokens that one run may spend: the model is warned when most are spent, and not called any more when all are.
-//! These are DeerFlow's `token_budget` and that of its sub-agents.
+//! Token budget of one run: the model is warned when most of the budget is spent, and no longer called when the whole
+//! budget is spent. It implements DeerFlow's `token_budget` and that of its sub-agents.
 //!
 //! Deliberately absent: budgets of users, conversations and days. Those are in the store and are checked before the
-//! model.
+//! model is called.
 
 use super::Middleware;
 use crate::RunState;
 use pudu_base::{BoxFuture, FailureCause, Request, RunFailure, UsedBudget};
 
 /// Beginning of the hint, which identifies an earlier one.
-const HINT: &str = "Most of the tokens that this run may spend are spent";
+const HINT: &str = "This run has used most of its tokens";
 
 /// Token limits of a run. A run without any limit counts nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,9 +25,9 @@ pub struct TokenBudget {
 /// A limit in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenLimit {
-    /// Spent tokens from which on the model is warned.
+    /// Number of spent tokens at which the model is warned.
     pub warn: u64,
-    /// Spent tokens from which on the model is not called.
+    /// Number of spent tokens at which the model is no longer called.
     pub stop: u64,
 }
 
@@ -52,7 +52,7 @@ impl TokenGate {
     }
 
     /// Returns each limit with the tokens spent so far.
-    fn standings(&self, run_state: &RunState) -> impl Iterator<Item = (u64, TokenLimit)> + use<> {
+    fn limits_with_spending(&self, run_state: &RunState) -> impl Iterator<Item = (u64, TokenLimit)> + use<> {
         let spent = run_state.spending.usage();
         let TokenBudget { total, input, output } = self.budget;
         let limits = [(spent.total(), total), (spent.input, input), (spent.output, output)];
@@ -70,15 +70,15 @@ impl Middleware for TokenGate {
         run_state: &'a mut RunState,
         request: &'a mut Request,
     ) -> BoxFuture<'a, Result<(), RunFailure>> {
-        if self.standings(run_state).any(|(spent, limit)| spent >= limit.stop) {
+        if self.limits_with_spending(run_state).any(|(spent, limit)| spent >= limit.stop) {
             let used = FailureCause::Budget(UsedBudget::of_run());
             return Box::pin(std::future::ready(Err(used.into())));
         }
-        let near = self.standings(run_state).find(|(spent, limit)| *spent >= limit.warn);
+        let near = self.limits_with_spending(run_state).find(|(spent, limit)| *spent >= limit.warn);
         if let Some((spent, limit)) = near.filter(|_| !run_state.was_reminded(HINT)) {
             let text = format!(
-                "{HINT}: {spent} of {}. At the limit it ends where it is, so come to an end: do what matters most, and answer \
-                 with what you have.",
+                "{HINT}: {spent} of {}. At the limit it is stopped immediately. So finish: do the most important things, and answer \
+                 with the results so far.",
                 limit.stop
             );
             run_state.remind(request, text);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_is_told_once_and_then_stopped_with_its_words_and_results() {
+    async fn a_run_is_warned_once_and_then_stopped_with_its_text_and_results() {
         let budget =
             TokenBudget { total: Some(TokenLimit { warn: 70, stop: 100 }), ..TokenBudget::default() };
         let (outcome, bench) =
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn prompts_and_replies_have_limits_of_their_own() {
+    async fn prompts_and_replies_have_separate_limits() {
         let limit = Some(TokenLimit { warn: 50, stop: 50 });
         let input = TokenBudget { input: limit, ..TokenBudget::default() };
         let output = TokenBudget { output: limit, ..TokenBudget::default() };

@@ -1,4 +1,4 @@
-//! Describes a tool's failure for the model: the tool, its error, and that the work continues.
+//! Makes a tool's failure readable for the model: marks it as an error, and shortens it.
 
 use super::Middleware;
 use crate::RunState;
@@ -7,7 +7,7 @@ use pudu_base::{ToolCall, ToolError, ToolOutput};
 /// Maximum length of a tool's error that is passed on, in characters.
 const WORDS: usize = 2_000;
 
-/// Makes a tool's failure readable for the model.
+/// Marks and shortens the errors of tools.
 pub struct ToolErrors;
 
 impl Middleware for ToolErrors {

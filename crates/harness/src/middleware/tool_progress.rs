@@ -1,5 +1,5 @@
 //! Judges whether a tool still brings anything new. DeerFlow's rules: nearly identical results are pointed out to the
-//! model, and a tool whose failure the model cannot fix is not called any more in this run.
+//! model, and a tool whose failure the model cannot fix is no longer called in this run.
 //!
 //! Deliberately absent: repeated calls, which `loop_detection.rs` handles.
 
@@ -23,9 +23,9 @@ const MAX_HINTS: usize = 3;
 /// When a tool counts as stuck. The defaults are DeerFlow's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolProgressRules {
-    /// Number of consecutive, nearly identical results that is pointed out.
+    /// Number of consecutive, nearly identical results at which the model is warned.
     pub stagnation: u32,
-    /// Number of further ones that closes the tool, if the model cannot fix it.
+    /// Number of further such results at which the tool is closed, if the model cannot fix the failure.
     pub escalation: u32,
     /// Whether the model gets hints.
     pub hints: bool,
@@ -64,7 +64,7 @@ struct ToolRecord {
     results: VecDeque<HashSet<String>>,
     /// Number of consecutive results that were nearly identical to an earlier one.
     similar: u32,
-    /// Whether the tool is not called any more.
+    /// Whether the tool is no longer called.
     closed: bool,
 }
 
@@ -101,8 +101,8 @@ impl ToolProgress {
         record.closed |= recovery == ToolRemedy::None || stuck && recovery == ToolRemedy::Unlikely;
         if record.similar == rules.stagnation && rules.hints && self.hints.len() < MAX_HINTS {
             self.hints.push(format!(
-                "The last results of {tool} are nearly the same. More of them will tell nothing new: ask otherwise, \
-                 use another tool, or answer with what you have and say what is missing."
+                "The last results of {tool} are nearly identical. Further calls are unlikely to return anything new: change the call, \
+                 use another tool, or answer with the results so far and say what is missing."
             ));
         }
     }
@@ -127,8 +127,8 @@ impl Middleware for ToolProgress {
     fn before_tool(&mut self, _: &RunState, call: &ToolCall) -> Gate {
         match self.tools.get(&call.name).is_some_and(|record| record.closed) {
             true => Gate::Deny(format!(
-                "Error: {} failed before in a way that another call cannot mend, so it is not called again in this \
-                 run. Go on without it, or say what is missing.",
+                "Error: {} failed before in a way that another call cannot fix, so it is not called again in this \
+                 run. Continue without it, or say what is missing.",
                 call.name
             )),
             false => Gate::Allow,
@@ -167,11 +167,11 @@ fn recovery(error: &str) -> ToolRemedy {
     ];
     let error = error.to_lowercase();
     let numbers: HashSet<&str> = error.split(|c: char| !c.is_ascii_alphanumeric()).collect();
-    let told = |word: &&str| match word.parse::<u16>() {
+    let is_match = |word: &&str| match word.parse::<u16>() {
         Ok(_) => numbers.contains(word),
         Err(_) => error.contains(*word),
     };
-    let kind = KINDS.iter().find(|(words, _)| words.iter().any(told));
+    let kind = KINDS.iter().find(|(words, _)| words.iter().any(is_match));
     kind.map_or(ToolRemedy::Possible, |(_, recovery)| *recovery)
 }
 
@@ -220,17 +220,17 @@ mod tests {
         "the pudu is the smallest deer there is and lives among southern forests eating fallen leaves";
 
     #[tokio::test]
-    async fn results_that_are_nearly_the_same_are_pointed_out_once() {
+    async fn nearly_identical_results_are_pointed_out_once() {
         assert_eq!(feed_results(&mut progress(), &[Ok(PAGE); 3]).await, (0, false));
         assert_eq!(
             feed_results(&mut progress(), &[Ok(PAGE); 6]).await,
             (1, false),
-            "what succeeds is not closed"
+            "a succeeding tool is not closed"
         );
         assert_eq!(
             feed_results(&mut progress(), &[Ok("OK"); 9]).await,
             (0, false),
-            "a few words tell nothing"
+            "short results are not compared"
         );
         let mut exempt = ToolProgressRules::default();
         exempt.exempt.insert("search".to_owned());
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tool_that_no_call_can_mend_is_called_no_more() {
+    async fn a_tool_that_no_call_can_fix_is_no_longer_called() {
         assert_eq!(feed_results(&mut progress(), &[Err("HTTP 401: who are you?")]).await, (0, true));
         assert_eq!(feed_results(&mut progress(), &[Err("line 4012 is not found")]).await, (0, false));
         let slow = format!("timeout: {PAGE}");

@@ -1,12 +1,12 @@
-//! Images in results: stored among the thread's files, from where the model sees them. A model without vision gets a
-//! note instead.
+//! Images in results: they are stored among the thread's files and shown to the model from there. A model without
+//! vision gets a note instead.
 
 use super::Results;
 use pudu_base::{Image, ToolOutput, image_kind};
 use std::fmt::Write;
 
 /// Note for a model without vision.
-const BLIND: &str = "You cannot see images: tell the person so, and do not guess what is on them.";
+const BLIND: &str = "You cannot see images: say so, and do not guess what they show.";
 
 impl Results {
     /// Stores the images in a result, for a model that may lack vision, and notes their paths.

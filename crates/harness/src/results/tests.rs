@@ -3,7 +3,7 @@ use crate::fixture::ProbeTool;
 use pudu_base::{BoxFuture, Cut, SandboxError, Tool};
 use std::sync::Mutex;
 
-/// Keeps results in memory, or nothing.
+/// Stores results in memory, or refuses to.
 #[derive(Default)]
 struct MemoryFiles {
     full: bool,
@@ -37,7 +37,7 @@ fn tools(names: &[&str]) -> Toolbox {
     Toolbox::new(names.iter().map(|name| ProbeTool::new(name, true) as Arc<dyn Tool>))
 }
 
-/// Fits a text, and returns what the model reads and how many results were kept.
+/// Fits a text, and returns the text for the model and the number of stored results.
 async fn fit(rules: ResultRules, full: bool, tool: &str, text: &str, cut: Option<Cut>) -> (String, usize) {
     let shelf = Arc::new(MemoryFiles { full, ..MemoryFiles::default() });
     let results = Results { rules: Arc::new(rules), files: shelf.clone() };
@@ -45,14 +45,14 @@ async fn fit(rules: ResultRules, full: bool, tool: &str, text: &str, cut: Option
     let fitted = results.fit(tool, output, &tools(&["read_file"]), 128_000).await;
     assert_eq!(fitted.cut, None);
     let kept = shelf.kept.lock().unwrap().clone();
-    assert!(kept.iter().all(|one| *one == (tool.to_owned(), text.to_owned())), "the whole text is kept");
+    assert!(kept.iter().all(|one| *one == (tool.to_owned(), text.to_owned())), "the whole text is stored");
     (fitted.text, kept.len())
 }
 
 const NOTE: &str = "is in /mnt/kept: read_file reads parts of it by start_line and end_line, or by offset …]";
 
 #[tokio::test]
-async fn what_is_too_long_is_kept_whole_and_shown_by_both_ends() {
+async fn a_long_result_is_stored_in_full_and_shown_by_both_ends() {
     let long = format!("ÄÖÜß{}\n日本語", "x".repeat(14));
     let preview = format!("ÄÖÜß\n[… 15 characters left out. The whole result, 2 lines, {NOTE}\n日本語");
     let cut = Some(Cut::Middle(2));
@@ -62,41 +62,41 @@ async fn what_is_too_long_is_kept_whole_and_shown_by_both_ends() {
     assert_eq!(fit(rules(), false, "bash", &long, None).await, (preview, 1));
     let fits = "x".repeat(20);
     assert_eq!(fit(rules(), false, "bash", &fits, None).await, (fits.clone(), 0));
-    // What the tool itself would cut is cut where it is not kept.
+    // The tool's own limit applies only if the result is not stored.
     assert_eq!(fit(rules(), false, "bash", &fits, cut).await.0, "x\n[… 18 characters left out …]\nx");
 }
 
 #[tokio::test]
-async fn what_a_tool_did_not_take_in_whole_is_not_called_whole() {
+async fn a_partial_result_is_not_called_complete() {
     let results = Results { rules: Arc::new(rules()), files: Arc::new(MemoryFiles::default()) };
     let output = ToolOutput { text: "x".repeat(30), partial: true, ..ToolOutput::default() };
     let fitted = results.fit("bash", output, &tools(&["read_file"]), 128_000).await.text;
-    let said = "too long to be taken in whole: its beginning and its end, 1 lines, are in /mnt/kept: ";
+    let said = "too long to be stored in full: its beginning and its end, 1 lines, are in /mnt/kept: ";
     assert!(fitted.contains(said) && !fitted.contains("The whole result"), "{fitted}");
     assert_eq!(kept_in(&fitted), Some("/mnt/kept"));
 }
 
 #[tokio::test]
-async fn tools_have_their_own_bounds_and_readers_none() {
+async fn tools_have_their_own_limits_and_readers_none() {
     let long = "x".repeat(35);
     let shown = async |tool: &str, rules: ResultRules| fit(rules, false, tool, &long, None).await;
-    let cut = "xxxxxx\n[… 27 characters left out; they could not be kept. Ask for less at once …]\nxx";
+    let cut = "xxxxxx\n[… 27 characters left out; they could not be stored. Request less at a time …]\nxx";
     assert_eq!(shown("bash", rules()).await.1, 1);
     assert_eq!(shown("more", rules()).await, (cut.to_owned(), 0));
     assert_eq!(shown("never", rules()).await, (cut.to_owned(), 0));
-    let read = "[… 5 characters more, behind line 1 of this result: read on there with start_line, or with offset …]";
+    let read = "[… 5 more characters after line 1 of this result: continue with start_line or offset …]";
     assert_eq!(shown("read_file", rules()).await, (format!("{}\n{read}", "x".repeat(30)), 0));
     assert_eq!(shown("bash", ResultRules { enabled: false, ..rules() }).await, (long.clone(), 0));
     assert_eq!(shown("never", ResultRules { uncut: 0, ..rules() }).await, (long.clone(), 0));
     let read = fit(rules(), false, "read_file", &long, Some(Cut::End(4))).await.0;
-    assert_eq!(read, "xxxx\n[… 31 characters more …]");
-    // A preview that leaves nothing out keeps nothing.
+    assert_eq!(read, "xxxx\n[… 31 more characters …]");
+    // A result that fits completely is not stored.
     let wide = ResultRules { shown: (30, 30), ..rules() };
     assert_eq!(shown("bash", wide).await.1, 0);
 }
 
 #[tokio::test]
-async fn no_result_takes_more_than_a_quarter_of_a_small_window_not_even_a_file_that_is_read() {
+async fn no_result_exceeds_a_quarter_of_a_small_window() {
     let results = Results { rules: Arc::default(), files: Arc::new(MemoryFiles::default()) };
     let fit = async |tool: &str, cut: Option<Cut>, window: u64| {
         let output = ToolOutput { text: "x".repeat(100_000), cut, ..ToolOutput::default() };
@@ -115,21 +115,21 @@ async fn no_result_takes_more_than_a_quarter_of_a_small_window_not_even_a_file_t
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_is_cut() {
+async fn a_result_that_cannot_be_stored_is_cut() {
     let said = fit(rules(), true, "bash", &"x".repeat(25), None).await;
     assert_eq!(said, ("x".repeat(25), 0));
     let said = fit(rules(), true, "bash", &"x".repeat(31), None).await;
-    let expect = "xxxxxx\n[… 23 characters left out; they could not be kept. Ask for less at once …]\nxx";
+    let expect = "xxxxxx\n[… 23 characters left out; they could not be stored. Request less at a time …]\nxx";
     assert_eq!(said, (expect.to_owned(), 0));
     let said = fit(rules(), true, "bash", &"x".repeat(31), Some(Cut::End(2))).await;
-    assert_eq!(said, ("xx\n[… 29 characters more …]".to_owned(), 0));
-    // A tool that would leave more than may be shown is not asked.
+    assert_eq!(said, ("xx\n[… 29 more characters …]".to_owned(), 0));
+    // A tool with a larger own limit than the maximum is not asked to shorten.
     let said = fit(rules(), true, "bash", &"x".repeat(31), Some(Cut::Middle(31))).await;
     assert_eq!(said, (expect.to_owned(), 0));
 }
 
 #[test]
-fn the_way_to_the_rest_names_tools_that_are_there() {
+fn the_reading_hint_names_available_tools() {
     let check = |names: &[&str], expect: Option<&str>| {
         let said = reading_hint(&tools(names)).map(|way| way.split(' ').next().unwrap());
         assert_eq!(said, expect, "{names:?}");

@@ -1,9 +1,12 @@
 //! Runs the calls of one reply concurrently. The log records the start of a call before its effect, and its result as
 //! soon as it is available, so a restart repeats no finished tool.
 
-use super::{Chain, commit};
+use super::{
+    Chain, commit,
+    host::{HostUse, RunHost},
+};
 use crate::{
-    Agent, Gate, RunState,
+    Gate, RunAgent, RunState,
     coerce::coerce,
     lending,
     memory::CallSandbox,
@@ -24,8 +27,8 @@ use serde_json::{Map, Value};
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
 
 /// Maximum number of concurrent calls of one reply; the others wait.
-const SIDE_BY_SIDE: usize = 16;
-/// Number of interruptions by process exits after which a call is not made again.
+const MAX_CONCURRENT_CALLS: usize = 16;
+/// Maximum number of interruptions of a call by process exits. The call is then not retried.
 const MAX_INTERRUPTIONS: u32 = 2;
 
 /// Result of waiting for a call.
@@ -35,7 +38,7 @@ enum CallStep {
     /// The call cannot be made: no user was asked, or the guardrails denied an approved call.
     Refused(ToolCall, Option<Decision>, String),
     /// The tool finished.
-    Ended(ToolCall, Option<Decision>, Box<Result<ToolOutput, ToolError>>),
+    Ended(ToolCall, Option<Decision>, Box<Result<ToolOutput, ToolError>>, HostUse),
 }
 
 /// Calls in progress.
@@ -57,7 +60,7 @@ impl CallQueue {
         let mut started = Vec::new();
         while let Some((call, _)) = self.waiting.front() {
             let alone = run_state.state().interrupted.contains_key(&call.id);
-            let most = if alone || self.alone { 1 } else { SIDE_BY_SIDE };
+            let most = if alone || self.alone { 1 } else { MAX_CONCURRENT_CALLS };
             if self.running >= most {
                 break;
             }
@@ -74,7 +77,7 @@ impl CallQueue {
 
 /// Makes the calls, each as soon as possible, and records their results.
 pub(super) async fn perform(
-    agent: &Agent,
+    agent: &RunAgent,
     chain: &mut Chain,
     run_state: &mut RunState,
     calls: Vec<ToolCall>,
@@ -84,7 +87,7 @@ pub(super) async fn perform(
     for call in calls.iter().filter(|call| run_state.state().begun.contains(&call.id)).collect::<Vec<_>>() {
         run_state.apply(Update::Interrupt(call.id.clone()));
     }
-    for call in calls.iter().filter(|call| call.name == TASK) {
+    for call in calls.iter().filter(|call| task_end::has_steps(&call.name)) {
         if run_state.state().interrupted.contains_key(&call.id) {
             run_state.lose_task(call);
         }
@@ -117,7 +120,7 @@ pub(super) async fn perform(
 
 /// Returns a call with its arguments coerced to its tool's schema, for users, guardrails and the tool. The thread keeps
 /// the model's arguments.
-fn coerced(agent: &Agent, mut call: ToolCall) -> ToolCall {
+fn coerced(agent: &RunAgent, mut call: ToolCall) -> ToolCall {
     if let Some(tool) = agent.tools.get(&call.name).filter(|_| call.garbled.is_none()) {
         coerce(&mut call.args, &tool.spec().parameters);
     }
@@ -125,7 +128,7 @@ fn coerced(agent: &Agent, mut call: ToolCall) -> ToolCall {
 }
 
 async fn finish<'a>(
-    agent: &'a Agent,
+    agent: &'a RunAgent,
     chain: &mut Chain,
     run_state: &mut RunState,
     mut work: CallWork<'a>,
@@ -155,7 +158,7 @@ async fn finish<'a>(
 
 /// Handles the result of a step.
 async fn handle_step(
-    agent: &Agent,
+    agent: &RunAgent,
     chain: &mut Chain,
     run_state: &mut RunState,
     step: CallStep,
@@ -180,8 +183,12 @@ async fn handle_step(
             run_state.answer(denied(agent, &call, decision));
             commit(agent, run_state).await
         }
-        CallStep::Ended(call, decision, mut result) => {
+        CallStep::Ended(call, decision, mut result, used) => {
             queue.ended();
+            used.spending.parts().iter().for_each(|part| run_state.spending.add(part.clone()));
+            if let Ok(output) = &mut *result {
+                output.decisions.extend(used.decisions);
+            }
             for middleware in chain.iter_mut().rev() {
                 middleware.after_tool(run_state, &call, &mut result);
             }
@@ -191,8 +198,11 @@ async fn handle_step(
     }
 }
 
-/// Evaluates the guardrails for all calls that are not refused otherwise, with the same concurrency as calls.
-async fn screened(agent: &Agent, calls: Vec<(ToolCall, Gate, Option<GuardedCall>)>) -> Vec<(ToolCall, Gate)> {
+/// Evaluates the guardrails for all calls that are not already refused, with the same concurrency as calls.
+async fn screened(
+    agent: &RunAgent,
+    calls: Vec<(ToolCall, Gate, Option<GuardedCall>)>,
+) -> Vec<(ToolCall, Gate)> {
     let ask = async |(call, gate, guarded): (ToolCall, Gate, Option<GuardedCall>)| {
         let refused = match &guarded {
             Some(guarded) => refused(agent, guarded).await,
@@ -200,7 +210,7 @@ async fn screened(agent: &Agent, calls: Vec<(ToolCall, Gate, Option<GuardedCall>
         };
         (call, refused.map_or(gate, Gate::Deny))
     };
-    stream::iter(calls.into_iter().map(ask)).buffered(SIDE_BY_SIDE).collect().await
+    stream::iter(calls.into_iter().map(ask)).buffered(MAX_CONCURRENT_CALLS).collect().await
 }
 
 fn guarded_call(run_state: &RunState, call: &ToolCall) -> GuardedCall {
@@ -215,40 +225,40 @@ fn guarded_call(run_state: &RunState, call: &ToolCall) -> GuardedCall {
 }
 
 /// Returns the text for the model if the guardrails deny a call.
-async fn refused(agent: &Agent, call: &GuardedCall) -> Option<String> {
+async fn refused(agent: &RunAgent, call: &GuardedCall) -> Option<String> {
     match agent.guardrail.as_ref()?.evaluate(call).await {
         GuardrailVerdict::Allow => None,
         GuardrailVerdict::Deny { code, reason } => Some(format!(
-            "Error: a guardrail does not allow this call of {} ({code}): {reason}. Do not try to get around it; do it in \
-             another way that is allowed, or say what you would have done.",
+            "Error: a guardrail does not allow this call of {} ({code}): {reason}. Do not try to bypass it; use \
+             another way that is allowed, or describe what you would have done.",
             call.tool
         )),
     }
 }
 
 /// Decides whether a call is made.
-fn admit(agent: &Agent, chain: &mut Chain, run_state: &RunState, call: &ToolCall) -> Gate {
+fn admit(agent: &RunAgent, chain: &mut Chain, run_state: &RunState, call: &ToolCall) -> Gate {
     if call.garbled.is_some() && run_state.newest_finish() == Finish::Length {
-        let text = "Error: the output limit cut your reply before this call was whole, so it was not made. Make it again with less in it; write a long file in parts, the later ones with append.";
+        let text = "Error: the output limit truncated your reply before this call was complete, so it was not made. Repeat it with less content; write a long file in parts, and append the later ones.";
         return Gate::Deny(text.to_owned());
     }
     if let Some(raw) = &call.garbled {
         let raw: String = raw.chars().take(500).collect();
-        return Gate::Deny(format!("Error: the arguments are no JSON object: {raw}"));
+        return Gate::Deny(format!("Error: the arguments are not a JSON object: {raw}"));
     }
     let tool = agent.tools.get(&call.name);
     if interruptions(agent, run_state, call) >= MAX_INTERRUPTIONS {
-        tracing::warn!(tool = call.name, "refused tool call: the process ended in the middle of it before");
-        let text = "Error: the process ended in the middle of this call each time that it was made, so it is not made again. Do it in another way, or say that it cannot be done.";
+        tracing::warn!(tool = call.name, "refused tool call: the process exited during earlier attempts");
+        let text = "Error: the process exited during each attempt at this call, so it is not made again. Use another way, or say that it cannot be done.";
         return Gate::Deny(text.to_owned());
     }
-    // Checked first: a tool that was removed meanwhile may also have had its effect.
+    // Checked first, because a tool that has since been removed may also have had its effect.
     if run_state.state().interrupted.contains_key(&call.id) && tool.is_none_or(|tool| !tool.spec().idempotent)
     {
         if call.name == TASK {
             return Gate::Deny(task_end::failed(LOST));
         }
-        let text = "Error: a restart interrupted this call. It may or may not have had its effect: look before you repeat it.";
+        let text = "Error: a restart interrupted this call. It may or may not have had its effect: check before you repeat it.";
         return Gate::Deny(text.to_owned());
     }
     if tool.is_none() {
@@ -261,7 +271,7 @@ fn admit(agent: &Agent, chain: &mut Chain, run_state: &RunState, call: &ToolCall
 }
 
 /// Returns how often a restart interrupted this call, or another call of the same tool with the same arguments.
-fn interruptions(agent: &Agent, run_state: &RunState, call: &ToolCall) -> u32 {
+fn interruptions(agent: &RunAgent, run_state: &RunState, call: &ToolCall) -> u32 {
     let state = run_state.state();
     if state.interrupted.is_empty() {
         return 0;
@@ -288,7 +298,7 @@ fn same_args(one: &Value, other: &Value) -> bool {
 
 /// Records that calls begin.
 async fn begin(
-    agent: &Agent,
+    agent: &RunAgent,
     run_state: &mut RunState,
     calls: &[(ToolCall, Option<Decision>)],
 ) -> Result<(), RunFailure> {
@@ -298,8 +308,13 @@ async fn begin(
     commit(agent, run_state).await
 }
 
-/// Waits for a user's decision, after the tool has found that the call can be made.
-fn ask<'a>(agent: &'a Agent, run_state: &RunState, call: ToolCall, line: String) -> BoxFuture<'a, CallStep> {
+/// Waits for a user's decision, after the tool has confirmed that the call can be made.
+fn ask<'a>(
+    agent: &'a RunAgent,
+    run_state: &RunState,
+    call: ToolCall,
+    line: String,
+) -> BoxFuture<'a, CallStep> {
     let (mut request, tell) = (request(run_state, &call, line), event_callback(run_state));
     let guarded = guarded_call(run_state, &call);
     Box::pin(async move {
@@ -315,8 +330,8 @@ fn ask<'a>(agent: &'a Agent, run_state: &RunState, call: ToolCall, line: String)
             }
             Ok(Err(ToolError(why))) => return CallStep::Refused(call, None, format!("Error: {why}")),
             Err(_) => {
-                tracing::error!(tool = call.name, "aborted look at tool call after panic");
-                let why = format!("Error: {} broke down", call.name);
+                tracing::error!(tool = call.name, "aborted check of tool call after panic");
+                let why = format!("Error: {} failed with an internal error", call.name);
                 return CallStep::Refused(call, None, why);
             }
         }
@@ -346,7 +361,7 @@ fn request(run_state: &RunState, call: &ToolCall, line: String) -> ApprovalReque
 
 /// Calls a tool.
 fn invoke<'a>(
-    agent: &'a Agent,
+    agent: &'a RunAgent,
     chain: &Chain,
     run_state: &RunState,
     call: ToolCall,
@@ -356,24 +371,28 @@ fn invoke<'a>(
     run_state.publish(RunEvent::ToolStarted { call: call.id.clone(), tool: call.name.clone(), description });
     let secrets: Vec<String> =
         chain.iter().flat_map(|middleware| middleware.secret_names(run_state)).collect();
-    let lent = lending::variables_for_call(agent, &call.name, &secrets);
+    let variables = lending::variables_for_call(agent, &call.name, &secrets);
+    let tell = event_callback(run_state);
+    let call = Arc::new(call);
+    let host = Arc::new(RunHost::new(agent, run_state, call.clone(), tell.clone()));
     let cx = ToolCx {
         thread: run_state.thread.clone(),
         run: run_state.run.clone(),
         call: call.id.clone(),
-        sandbox: Arc::new(CallSandbox::new(agent.sandbox.clone(), lent, agent.memory.clone())),
+        sandbox: Arc::new(CallSandbox::new(agent.sandbox.clone(), variables, agent.memory.clone())),
         marks: run_state.state().marks.clone(),
-        events: event_callback(run_state),
+        events: tell,
+        host: host.clone(),
         allowed_tools: chain.iter().find_map(|middleware| middleware.allowed_tools(run_state)),
     };
     Box::pin(async move {
         let result = match agent.tools.get(&call.name) {
             Some(tool) => AssertUnwindSafe(tool.call(call.args.clone(), &cx)).catch_unwind().await,
-            None => Ok(Err(ToolError("the tool is gone".to_owned()))),
+            None => Ok(Err(ToolError("the tool no longer exists".to_owned()))),
         };
         let result = result.unwrap_or_else(|_| {
             tracing::error!(tool = call.name, "aborted tool call after panic");
-            Err(ToolError(format!("{} broke down", call.name)))
+            Err(ToolError(format!("{} failed with an internal error", call.name)))
         });
         let result = match lending::hide(agent, result) {
             Ok(output) => {
@@ -383,7 +402,9 @@ fn invoke<'a>(
             }
             failed => failed,
         };
-        CallStep::Ended(call, decision, Box::new(result))
+        let used = host.take_use();
+        drop((cx, host));
+        CallStep::Ended(Arc::unwrap_or_clone(call), decision, Box::new(result), used)
     })
 }
 
@@ -401,19 +422,19 @@ fn tell_decision(run_state: &RunState, call: &ToolCall, decision: &Decision) {
     run_state.publish(RunEvent::ApprovalDecided { call: call.id.clone(), decision: decision.clone() });
 }
 
-fn denied(agent: &Agent, call: &ToolCall, decision: Decision) -> ToolResult {
+fn denied(agent: &RunAgent, call: &ToolCall, decision: Decision) -> ToolResult {
     let text = match &decision.by {
         Some(by) => {
-            format!("Error: {by} did not allow this. Do not try it in another way; ask what to do instead.")
+            format!("Error: {by} denied this call. Do not try another way; ask what to do instead.")
         }
         None if decision.not_asked => agent.approver.not_asked().to_owned(),
-        None => "Error: nobody approved this in time. Say what you would have done, and go on without it."
+        None => "Error: this call was not approved in time. Describe what you would have done, and continue without it."
             .to_owned(),
     };
     ToolResult { error: true, decision: Some(decision), ..run_state::result(call, text) }
 }
 
-/// Names the files for users that exceed the limit of the run's answer.
+/// Returns the names of the run's files for users that exceed the limit of its answer.
 fn left_out(run_state: &RunState) -> Option<String> {
     let own = run_state.state().artifacts.iter().filter(|(_, run)| **run == run_state.run);
     let names: Vec<&str> =
@@ -447,7 +468,7 @@ fn record(
     }
     if let Some(names) = presents.then(|| left_out(run_state)).flatten() {
         output.text.push_str(&format!(
-            " Not sent, because no more than {MAX_ARTIFACTS} files go with one answer: {names}. Tell people, who may ask for them with their next message."
+            " Not sent, because an answer can have at most {MAX_ARTIFACTS} files: {names}. Say so: people may ask for them in their next message."
         ));
     }
     let usage = output.spending.usage();

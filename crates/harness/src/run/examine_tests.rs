@@ -27,7 +27,7 @@ impl Approver for Reader {
     }
 }
 
-/// Finds that a call cannot be made, or more that users have to read, or panics.
+/// Finds that a call is impossible, adds a text for users, or panics.
 struct Careful(Arc<ToolSpec>);
 
 impl Tool for Careful {
@@ -64,13 +64,16 @@ async fn made(args: Value) -> (String, Vec<Option<String>>) {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_about_a_call_that_cannot_be_made() {
+async fn no_user_is_asked_about_an_impossible_call() {
     assert_eq!(made(json!({"finds": "wrong"})).await, ("tool: Error: it is wrong".to_owned(), vec![]));
-    assert_eq!(made(json!({"finds": "panic"})).await, ("tool: Error: careful broke down".to_owned(), vec![]));
+    assert_eq!(
+        made(json!({"finds": "panic"})).await,
+        ("tool: Error: careful failed with an internal error".to_owned(), vec![])
+    );
 }
 
 #[tokio::test]
-async fn people_read_what_the_arguments_do_not_tell() {
+async fn users_read_findings_beyond_the_arguments() {
     assert_eq!(made(json!({})).await, ("tool: made".to_owned(), vec![None]));
     assert_eq!(made(json!({"finds": "more"})).await.1, [Some("more".to_owned())]);
     let long = json!({"finds": "more", "text": "x".repeat(2_000)});

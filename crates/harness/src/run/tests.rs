@@ -23,7 +23,7 @@ async fn a_plain_answer_is_one_model_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_one_reply_run_side_by_side_and_are_read_in_call_order() {
+async fn calls_of_one_reply_run_concurrently_and_are_read_in_call_order() {
     let both = vec![
         call("1", "reads", json!({"do": "wait", "s": 9})),
         call("2", "reads", json!({"do": "wait", "s": 4})),
@@ -36,7 +36,7 @@ async fn calls_of_one_reply_run_side_by_side_and_are_read_in_call_order() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_with_a_call_is_told_to_the_model_and_the_work_goes_on() {
+async fn errors_of_calls_are_reported_to_the_model_and_the_run_continues() {
     let garbled = ToolCall { garbled: Some("{oops".into()), ..call("1", "writes", json!({})) };
     let check = |bad: ToolCall, expect: &'static str| async move {
         let bench = Bench::new(vec![calls(vec![bad]), text_reply("sorry")]);
@@ -44,14 +44,14 @@ async fn what_goes_wrong_with_a_call_is_told_to_the_model_and_the_work_goes_on()
         assert_eq!(outcome, Outcome::Success);
         assert_eq!(bench.thread(), ["go", "", expect, "sorry"]);
     };
-    check(garbled, "Error: the arguments are no JSON object: {oops").await;
+    check(garbled, "Error: the arguments are not a JSON object: {oops").await;
     check(call("1", "flies", json!({})), "Error: there is no tool flies. There are: writes, reads.").await;
     check(call("1", "writes", json!({"do": "fail"})), "Error: out of paper").await;
-    check(call("1", "writes", json!({"do": "panic"})), "Error: writes broke down").await;
+    check(call("1", "writes", json!({"do": "panic"})), "Error: writes failed with an internal error").await;
 }
 
 #[tokio::test]
-async fn an_answer_that_a_filter_cut_calls_no_tool() {
+async fn a_filtered_answer_calls_no_tool() {
     let cut = ScriptedReply::Says(vec![
         Ok(Delta::Text("I will".into())),
         Ok(Delta::Call(call("1", "writes", json!({})))),
@@ -62,18 +62,18 @@ async fn an_answer_that_a_filter_cut_calls_no_tool() {
     assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 0);
 }
 
-/// A reply of some pieces that ends so.
+/// A reply in pieces with this finish reason.
 fn ends(pieces: Vec<Delta>, finish: Finish) -> ScriptedReply {
     ScriptedReply::Says(pieces.into_iter().chain([Delta::Finish(finish)]).map(Ok).collect())
 }
 
 #[tokio::test]
-async fn a_reply_that_the_output_limit_cut_is_told_as_that() {
+async fn a_reply_truncated_by_the_output_limit_is_reported() {
     let text = || Delta::Text("One, two".into());
     let bench = Bench::new(vec![ends(vec![text()], Finish::Length)]);
     let replay = bench.events(Some("count")).await;
     let cut = RunEvent::Ended { outcome: Outcome::Success, finish: Finish::Length };
-    assert_eq!(replay.last(), Some(&cut), "the outcome tells that there is more");
+    assert_eq!(replay.last(), Some(&cut), "the outcome says that the reply is incomplete");
     let thought = vec![Delta::Reasoning("Hm.".into())];
     let bench = Bench::new(vec![ends(thought, Finish::Length)]);
     assert_eq!(bench.run(Some("think")).await.0, FailureCause::OnlyThought.into());
@@ -81,7 +81,7 @@ async fn a_reply_that_the_output_limit_cut_is_told_as_that() {
     let bench = Bench::new(vec![ends(vec![Delta::Call(garbled)], Finish::Length), text_reply("in parts")]);
     bench.run(Some("write")).await;
     assert!(
-        bench.asked()[1][2].starts_with("tool: Error: the output limit cut your reply"),
+        bench.asked()[1][2].starts_with("tool: Error: the output limit truncated your reply"),
         "{:?}",
         bench.asked()
     );
@@ -89,7 +89,7 @@ async fn a_reply_that_the_output_limit_cut_is_told_as_that() {
 }
 
 #[tokio::test]
-async fn a_reply_that_the_provider_paused_is_sent_back_and_goes_on_within_the_steps() {
+async fn a_paused_reply_is_sent_back_and_continues_within_the_steps() {
     let paused = |text: &str| ends(vec![Delta::Text(text.into())], Finish::Paused);
     let bench = Bench::new(vec![paused("One,"), text_reply("two.")]);
     let (outcome, seen) = bench.run(Some("count")).await;
@@ -100,7 +100,7 @@ async fn a_reply_that_the_provider_paused_is_sent_back_and_goes_on_within_the_st
 }
 
 #[tokio::test]
-async fn a_stop_keeps_what_was_said_as_partial() {
+async fn a_stop_keeps_the_partial_answer() {
     let bench = Bench::new(vec![ScriptedReply::Stalls("Once upon")]);
     let cancel = bench.cancel.clone();
     let ((outcome, seen), ()) = tokio::join!(bench.run(Some("tell")), async {
@@ -135,7 +135,7 @@ async fn a_failed_model_ends_the_run_with_a_class_and_a_hint() {
     let (outcome, _) = bench.run(Some("go")).await;
     let Outcome::Error(failure) = outcome else { panic!("{outcome:?}") };
     assert_eq!(failure.class, FailureClass::Auth);
-    assert!(failure.hint.contains("refused the key (HTTP 401)"), "{}", failure.hint);
+    assert!(failure.hint.contains("rejected the API key (HTTP 401)"), "{}", failure.hint);
 }
 
 #[tokio::test]
@@ -174,8 +174,8 @@ async fn after_a_crash_no_finished_tool_is_repeated() {
     let bench = Bench::new(vec![text_reply("done")]).past(past);
     let (outcome, _) = bench.run(None).await;
     assert_eq!(outcome, Outcome::Success);
-    // 1 had finished, 2 was cut and may have had its effect, 3 only reads, 4 had not begun; of 5 and 6 the tool is
-    // gone, and 5 was cut.
+    // Call 1 had finished, 2 was interrupted and may have had its effect, 3 only reads, 4 had not begun; 5
+    // and 6 have no tool any more, and 5 was interrupted.
     assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 1);
     assert_eq!(bench.reads.calls.load(Ordering::SeqCst), 1);
     let asked = &bench.asked()[0];
@@ -187,13 +187,13 @@ async fn after_a_crash_no_finished_tool_is_repeated() {
 }
 
 #[tokio::test]
-async fn after_a_crash_behind_the_answer_the_model_is_not_asked_again() {
+async fn after_a_crash_following_the_answer_the_model_is_not_called_again() {
     let bench = Bench::new(vec![]).past(vec![human("h", "go"), assistant(vec![])]);
     let late = Human::new("n", "one more thing");
     bench.steering.reserve().unwrap().fill(late.clone());
     let (outcome, _) = bench.run(None).await;
     assert_eq!((outcome, bench.asked().len()), (Outcome::Success, 0));
-    assert_eq!(bench.steering.close().await, [late], "it waits for the next run");
+    assert_eq!(bench.steering.close().await, [late], "the message waits for the next run");
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn a_steering_message_enters_before_the_next_model_call() {
 }
 
 #[tokio::test]
-async fn a_run_whose_thread_moved_on_stops_and_says_so() {
+async fn a_run_whose_thread_moved_on_stops_with_an_error() {
     let bench = Bench::new(vec![text_reply("42")]);
     *bench.log.conflict.lock().unwrap() = true;
     let (outcome, seen) = bench.run(Some("go")).await;
@@ -228,12 +228,12 @@ async fn call_ids_that_a_provider_uses_twice_are_made_unique() {
 }
 
 #[tokio::test]
-async fn a_question_to_people_ends_the_run_when_the_other_calls_are_done() {
+async fn a_question_to_users_ends_the_run_after_the_other_calls() {
     let both = vec![call("1", "writes", json!({"do": "ask"})), call("2", "reads", json!({}))];
     let bench = Bench::new(vec![calls(both)]);
     let (outcome, _) = bench.run(Some("go")).await;
     assert_eq!((outcome, bench.reads.calls.load(Ordering::SeqCst)), (Outcome::Success, 1));
-    // Their answer goes on from there; so does a restart behind the question.
+    // The answer continues from there, and so does a restart after the question.
     bench.model.replies.lock().unwrap().push_back(text_reply("a it is"));
     let update = human("h2", "a");
     bench.log.updates.lock().unwrap().push(update);
@@ -242,14 +242,14 @@ async fn a_question_to_people_ends_the_run_when_the_other_calls_are_done() {
 }
 
 #[tokio::test]
-async fn a_restart_behind_a_question_asks_nobody_again() {
+async fn after_a_restart_a_question_is_not_asked_again() {
     let asked = ToolResult {
         id: "r".into(),
         call: "1".into(),
         tool: "writes".into(),
         text: String::new(),
         error: false,
-        question: Some(Question { text: "Which?".into(), options: vec![] }),
+        question: Some(Question { text: "Which?".into(), ..Question::default() }),
         images: Vec::new(),
         decision: None,
         decisions: Vec::new(),
@@ -261,7 +261,7 @@ async fn a_restart_behind_a_question_asks_nobody_again() {
     assert_eq!((bench.run(None).await.0, bench.asked().len()), (Outcome::Success, 0));
 }
 
-/// Decides as it is told, when it is told.
+/// Returns the given decision when it is released.
 struct Boss(Mutex<Option<tokio::sync::oneshot::Receiver<Decision>>>);
 
 impl Approver for Boss {
@@ -283,7 +283,7 @@ impl Approver for Boss {
 }
 
 #[tokio::test]
-async fn what_needs_approval_waits_for_it_and_holds_nothing_else_up() {
+async fn a_call_that_needs_approval_delays_no_other() {
     for approved in [true, false] {
         let both = vec![call("1", "writes", json!({})), call("2", "reads", json!({}))];
         let mut bench = Bench::new(vec![calls(both), text_reply("done")]);
@@ -299,7 +299,7 @@ async fn what_needs_approval_waits_for_it_and_holds_nothing_else_up() {
                 tokio::task::yield_now().await;
             }
             assert_eq!(writes.calls.load(Ordering::SeqCst), 0);
-            // A restart now must not take the call for one that may have had its effect.
+            // After a restart now, the call must not count as one that may have had its effect.
             let state = ThreadState::fold(log.updates.lock().unwrap().clone());
             assert!(!state.begun.contains(&pudu_base::CallId::from("1")));
             say.send(decision.clone()).unwrap();
@@ -317,7 +317,7 @@ async fn what_needs_approval_waits_for_it_and_holds_nothing_else_up() {
     }
 }
 
-/// Writes at once, and says so late where somebody waits for the answer's commit.
+/// Writes immediately, but reports the commit of an answer late.
 struct Late {
     log: Arc<dyn ThreadLog>,
     held: Seq,
@@ -349,7 +349,7 @@ impl ThreadLog for Late {
 }
 
 #[tokio::test]
-async fn a_stop_while_a_reply_is_written_down_leaves_no_call_open_and_is_no_failure() {
+async fn a_stop_while_a_reply_is_stored_leaves_no_open_call() {
     let mut bench = Bench::new(vec![calls(vec![call("1", "writes", json!({}))])]);
     let late = Arc::new(Late {
         log: bench.log.clone(),
@@ -372,7 +372,7 @@ async fn a_stop_while_a_reply_is_written_down_leaves_no_call_open_and_is_no_fail
 }
 
 #[tokio::test]
-async fn the_model_is_told_which_files_are_too_many_for_one_answer() {
+async fn the_model_is_informed_about_files_above_the_limit() {
     let present =
         |id: &str, files: Vec<u32>| calls(vec![call(id, "writes", json!({"do": "present", "files": files}))]);
     let bench = Bench::new(vec![
@@ -383,12 +383,12 @@ async fn the_model_is_told_which_files_are_too_many_for_one_answer() {
     bench.run(Some("go")).await;
     let asked = bench.asked();
     assert_eq!(asked[1].last().unwrap(), "tool: presented.");
-    let told = "tool: presented. Not sent, because no more than 20 files go with one answer: 21, 22. Tell people, who may ask for them with their next message.";
-    assert_eq!(asked[2].last().unwrap(), told);
+    let expected = "tool: presented. Not sent, because an answer can have at most 20 files: 21, 22. Say so: people may ask for them in their next message.";
+    assert_eq!(asked[2].last().unwrap(), expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_in_which_the_process_ended_twice_is_not_made_a_third_time() {
+async fn a_call_that_ended_the_process_twice_is_not_made_again() {
     let args = json!({"do": "wait", "s": 4});
     let check =
         async |past: Vec<Update>, replies: Vec<ScriptedReply>, tool: &str, made: u32, refused: &[&str]| {
@@ -409,11 +409,11 @@ async fn a_call_in_which_the_process_ended_twice_is_not_made_a_third_time() {
     let both = || vec![call("1", "reads", args.clone()), call("2", "reads", json!({}))];
     let past = |more: &[Update]| [&[human("h", "go"), assistant(both())][..], more].concat();
     let (never, worked, waited) = ("is not made again", "worked", "waited 4");
-    // Cut once, both are made once more; cut twice, the one that was.
+    // After one interruption both calls are repeated; after two, only the one that was not in progress twice.
     check(past(&[began("1"), began("2")]), vec![text_reply("ok")], "reads", 2, &[waited, worked]).await;
     let twice = [began("1"), began("2"), cut("1"), cut("2"), began("1")];
     check(past(&twice), vec![text_reply("ok")], "reads", 1, &[never, worked]).await;
-    // The model is told that a restart cut a call, and makes the same one anew: it is the same call.
+    // The model learns that a restart interrupted a call, and repeats it: it counts as the same call.
     let again = |id: &str| calls(vec![call(id, "writes", args.clone())]);
     let past = |more: &[Update]| {
         let first = assistant(vec![call("1", "writes", args.clone())]);
@@ -423,32 +423,32 @@ async fn a_call_in_which_the_process_ended_twice_is_not_made_a_third_time() {
     check(past(&[began("1")]), vec![again("2"), text_reply("ok")], "writes", 1, &[restart, waited]).await;
     let twice = [began("1"), cut("1"), began("1"), cut("1")];
     check(past(&twice), vec![again("2"), text_reply("ok")], "writes", 0, &[never, never]).await;
-    // Who asks once more gets it tried once more.
+    // After a new request, the call is tried again.
     let asked = [past(&twice), vec![human("h2", "again")]].concat();
     check(asked, vec![text_reply("ok")], "writes", 1, &[waited]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_restart_cut_is_made_one_after_the_other_and_of_many_calls_some_wait() {
-    let took = async |calls: usize, cut: usize| {
+async fn interrupted_calls_run_one_by_one_and_concurrent_calls_are_limited() {
+    let measure = async |calls: usize, cut: usize| {
         let all: Vec<_> = (0..calls)
             .map(|n| call(&n.to_string(), "reads", json!({"do": "wait", "s": 10, "n": n})))
             .collect();
-        let begun = (0..cut).map(|n| Update::Begin(n.to_string().as_str().into()));
-        let past = [human("h", "go"), assistant(all)].into_iter().chain(begun).collect();
+        let begins = (0..cut).map(|n| Update::Begin(n.to_string().as_str().into()));
+        let past = [human("h", "go"), assistant(all)].into_iter().chain(begins).collect();
         let bench = Bench::new(vec![text_reply("ok")]).past(past);
         let start = tokio::time::Instant::now();
         bench.run(None).await;
         (start.elapsed().as_secs(), bench.reads.calls.load(Ordering::SeqCst))
     };
-    assert_eq!(took(16, 0).await, (10, 16));
-    assert_eq!(took(17, 0).await, (20, 17));
-    assert_eq!(took(3, 3).await, (30, 3));
-    assert_eq!(took(4, 1).await, (20, 4));
+    assert_eq!(measure(16, 0).await, (10, 16));
+    assert_eq!(measure(17, 0).await, (20, 17));
+    assert_eq!(measure(3, 3).await, (30, 3));
+    assert_eq!(measure(4, 1).await, (20, 4));
 }
 
 #[test]
-fn what_a_failed_try_cost_counts_for_the_model_that_was_asked() {
+fn the_cost_of_a_failed_attempt_counts_for_the_called_model() {
     let replay = Arc::new(crate::Replay::default());
     let mut run_state = RunState::new("t".into(), "r".into(), 1, ThreadState::default(), replay);
     let Update::Message(message) = assistant(Vec::new()) else { unreachable!() };
@@ -465,7 +465,7 @@ fn what_a_failed_try_cost_counts_for_the_model_that_was_asked() {
 }
 
 #[tokio::test]
-async fn what_a_request_cost_that_failed_for_good_counts_once() {
+async fn the_cost_of_a_permanently_failed_request_counts_once() {
     let failed = Usage::plain(7, 2);
     let fails = vec![Ok(Delta::Usage(failed)), Err(ModelError::Garbled("an empty answer".into()))];
     let cut = vec![Err(ModelError::Unreachable("x".into()))];
@@ -495,7 +495,7 @@ async fn what_a_request_cost_that_failed_for_good_counts_once() {
 }
 
 #[test]
-fn words_that_were_thoughts_are_taken_back() {
+fn text_that_turns_out_to_be_thoughts_is_retracted() {
     let replay = Arc::new(crate::Replay::default());
     let mut run_state = RunState::new("t".into(), "r".into(), 1, ThreadState::default(), replay);
     let Update::Message(message) = assistant(Vec::new()) else { unreachable!() };

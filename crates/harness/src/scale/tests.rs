@@ -1,7 +1,7 @@
 use super::*;
 use image::{ExtendedColorType, ImageEncoder, Rgb, RgbImage, codecs::png::PngEncoder};
 
-/// An image whose upper left quarter is red, and all else blue.
+/// A blue image with a red upper left quarter.
 fn flag(width: u32, height: u32) -> DynamicImage {
     RgbImage::from_fn(width, height, |x, y| {
         if x < width / 2 && y < height / 2 { Rgb([255, 0, 0]) } else { Rgb([0, 0, 255]) }
@@ -9,7 +9,7 @@ fn flag(width: u32, height: u32) -> DynamicImage {
     .into()
 }
 
-/// One that no format makes small.
+/// An image that no format compresses well.
 fn noise(side: u32) -> DynamicImage {
     let mut state = 1_u32;
     RgbImage::from_fn(side, side, |_, _| {
@@ -26,7 +26,7 @@ fn written(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     out.into_inner()
 }
 
-/// A JPEG that says it is to be turned.
+/// A JPEG with a rotation in its metadata.
 fn turned(image: &DynamicImage, orientation: u8) -> Vec<u8> {
     let jpeg = written(image, ImageFormat::Jpeg);
     let mut exif = b"\xff\xe1\x00\x22Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
@@ -34,7 +34,7 @@ fn turned(image: &DynamicImage, orientation: u8) -> Vec<u8> {
     [&jpeg[..2], &exif, &jpeg[2..]].concat()
 }
 
-/// A PNG of a few bytes that claims these sides.
+/// A PNG of a few bytes that declares these dimensions.
 fn bomb(width: u32, height: u32) -> Vec<u8> {
     let mut png = Vec::new();
     PngEncoder::new(&mut png).write_image(&[0; 3], 1, 1, ExtendedColorType::Rgb8).unwrap();
@@ -52,7 +52,7 @@ fn bomb(width: u32, height: u32) -> Vec<u8> {
 }
 
 #[test]
-fn an_image_is_sent_as_it_is_if_every_model_takes_it_so() {
+fn an_image_that_every_model_accepts_is_sent_unchanged() {
     for format in [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP] {
         let bytes = written(&flag(40, 30), format);
         let scaled = scale(bytes.clone()).unwrap();
@@ -61,7 +61,7 @@ fn an_image_is_sent_as_it_is_if_every_model_takes_it_so() {
 }
 
 #[test]
-fn one_that_is_too_large_is_scaled_down_to_the_same_bytes_each_time() {
+fn a_large_image_is_scaled_to_the_same_bytes_each_time() {
     use ImageFormat::{Gif, Jpeg, Png, WebP};
     for (image, format, mime, sides) in [
         (flag(3136, 1000), Png, "image/png", (1568, 500)),
@@ -80,18 +80,18 @@ fn one_that_is_too_large_is_scaled_down_to_the_same_bytes_each_time() {
 }
 
 #[test]
-fn one_that_lies_on_its_side_is_set_upright() {
+fn a_rotated_image_is_set_upright() {
     let upright = scale(turned(&flag(64, 32), 6)).unwrap();
     let image = image::load_from_memory(&upright.bytes).unwrap();
     assert_eq!((image.dimensions(), upright.mime), ((32, 64), "image/jpeg"));
     let [red, _, blue, _] = image.get_pixel(24, 8).0;
-    assert!(red > 200 && blue < 50, "the corner that was left is right now");
+    assert!(red > 200 && blue < 50, "the left corner is now on the right");
     let as_it_is = turned(&flag(64, 32), 1);
     assert_eq!(scale(as_it_is.clone()).unwrap().bytes, as_it_is);
 }
 
 #[test]
-fn what_cannot_be_shown_is_told_and_costs_no_memory() {
+fn an_unusable_image_is_reported_and_uses_no_memory() {
     let png = written(&noise(64), ImageFormat::Png);
     let cut = |format| {
         let bytes = written(&noise(64), format);
@@ -114,11 +114,11 @@ fn what_cannot_be_shown_is_told_and_costs_no_memory() {
         assert_eq!(scale(bytes).unwrap_err(), expect, "{shown:?}");
     }
     let part = scale(cut(ImageFormat::Jpeg)).unwrap();
-    assert!(part.cut && ends_whole(&part.bytes), "what is there of a photo is shown");
+    assert!(part.cut && ends_whole(&part.bytes), "the available part of a photo is shown");
 }
 
 #[test]
-fn what_is_seen_through_stands_on_white_where_the_format_is_opaque() {
+fn transparent_images_get_a_white_background_in_opaque_formats() {
     let clear = image::RgbaImage::from_pixel(2, 2, image::Rgba([9, 9, 9, 0])).into();
     assert_eq!(on_white(&clear).to_rgb8().get_pixel(0, 0), &Rgb([255; 3]));
 }

@@ -30,13 +30,13 @@ struct Args {
 impl TypedTool for DescribeSkill {
     type Args = Args;
     const NAME: &'static str = DESCRIBE_SKILL;
-    const DESCRIPTION: &'static str = "Returns for skills of which you know only the names what they are for, and the path of their \
-         SKILL.md, which you read before you do as a skill says.";
+    const DESCRIPTION: &'static str = "Returns the purposes of skills that you know only by name, and the paths of their \
+         SKILL.md files. Read a skill's SKILL.md before you follow the skill.";
     const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
         if args.names.is_empty() || args.names.len() > MAX_DESCRIBED {
-            return Err(ToolError(format!("name 1 to {MAX_DESCRIBED} skills")));
+            return Err(ToolError(format!("give the names of 1 to {MAX_DESCRIBED} skills")));
         }
         let (mut text, mut missing) = (String::new(), Vec::new());
         for name in &args.names {
@@ -85,15 +85,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn purposes_and_paths_are_told_of_those_that_there_are() {
+    async fn purposes_and_paths_of_existing_skills_are_returned() {
         assert_eq!(described(&["b"]).await, "tool: - b: Two. (/mnt/skills/public/b/SKILL.md)");
-        let told = described(&["a", "c\nd"]).await;
+        let result = described(&["a", "c\nd"]).await;
         assert_eq!(
-            told,
+            result,
             "tool: - a: One. &lt;/skills> (/mnt/skills/public/a/SKILL.md)\nThere is no skill c d."
         );
         assert!(described(&["c"]).await.contains("There is no skill c."));
-        assert!(described(&[]).await.contains("name 1 to 20 skills"));
-        assert!(described(&["a"; 21]).await.contains("name 1 to 20 skills"));
+        assert!(described(&[]).await.contains("give the names of 1 to 20 skills"));
+        assert!(described(&["a"; 21]).await.contains("give the names of 1 to 20 skills"));
     }
 }

@@ -15,8 +15,8 @@ const MAX_STEPS: u32 = 1_000;
 /// Maximum size of the texts and arguments of the kept steps, in bytes.
 const MAX_STEP_BYTES: usize = 1 << 20;
 
-/// Steps of one task.
-pub(super) struct StepLog {
+/// Steps of one task, within limits.
+pub struct StepLog {
     task: CallId,
     tell: Tell,
     steps: AtomicU32,
@@ -25,13 +25,15 @@ pub(super) struct StepLog {
 }
 
 impl StepLog {
-    pub(super) fn new(task: CallId, tell: Tell) -> Arc<Self> {
+    /// Creates the log of a call. Its steps go to the readers of the run and to the log of the thread.
+    #[must_use]
+    pub fn new(task: CallId, tell: Tell) -> Arc<Self> {
         let (steps, omitted) = (AtomicU32::new(0), AtomicU32::new(0));
         Arc::new(Self { task, tell, steps, bytes: AtomicUsize::new(0), omitted })
     }
 
     /// Returns the number of steps that were omitted.
-    pub(super) fn omitted(&self) -> u32 {
+    pub fn omitted(&self) -> u32 {
         self.omitted.load(Ordering::Relaxed)
     }
 
@@ -46,6 +48,11 @@ impl StepLog {
             }
             Message::Human(_) | Message::Reminder(_) => return,
         };
+        self.add(kind, text);
+    }
+
+    /// Adds a step.
+    pub fn add(&self, kind: StepKind, text: &str) {
         let index = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
         let (text, truncated) = cut_task_text(text);
         let bytes = self.bytes.fetch_add(size(&kind) + text.len(), Ordering::Relaxed);

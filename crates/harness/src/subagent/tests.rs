@@ -21,7 +21,7 @@ fn kind(name: &str) -> SubagentKind {
     }
 }
 
-/// A thread whose agent has sub-agents; both ask the same model.
+/// A thread whose agent has sub-agents, which call the same model.
 fn bench(replies: Vec<ScriptedReply>) -> Bench {
     let mut bench = Bench::new(replies);
     bench.agent.tools = bench
@@ -31,16 +31,16 @@ fn bench(replies: Vec<ScriptedReply>) -> Bench {
     bench
 }
 
-/// Ends sub-agents that repeat themselves.
+/// Stops sub-agents that repeat themselves.
 fn looping(mut bench: Bench, rules: LoopRules) -> Bench {
     bench.agent.loops = Some(Arc::new(rules));
     let kinds = Kinds::new(vec![kind("helper")], 3).unwrap();
-    let parent = Agent { tools: bench.agent.tools.only(|name| name != TASK), ..bench.agent.clone() };
+    let parent = RunAgent { tools: bench.agent.tools.only(|name| name != TASK), ..bench.agent.clone() };
     bench.agent.tools = parent.tools.with(kinds.task(&parent, Arc::default()).unwrap());
     bench
 }
 
-/// Returns what the log keeps of tasks.
+/// Returns the task records of the log.
 fn stages(bench: &Bench) -> Vec<TaskStage> {
     let updates = bench.log.updates.lock().unwrap().clone();
     let stage = |update| match update {
@@ -71,14 +71,14 @@ async fn a_sub_agent_works_alone_and_its_parent_reads_the_report() {
     assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, "There are three."));
     assert_eq!((seen.usage, seen.tasks.len()), (Usage::plain(7, 2), 0));
     let asked = bench.asked();
-    assert_eq!(asked[1], ["human: count the files"], "it knows nothing of the talk");
+    assert_eq!(asked[1], ["human: count the files"], "it does not see the conversation");
     assert_eq!(asked[2][2], "tool: worked");
     assert_eq!(asked[3].last().unwrap(), "tool: Task Succeeded. Result: Three files.");
     assert_eq!(bench.thread(), ["how many?", "", "Task Succeeded. Result: Three files.", "There are three."]);
 }
 
 #[tokio::test]
-async fn it_has_no_tool_that_speaks_to_people_none_it_must_not_have_and_no_sub_agents() {
+async fn a_sub_agent_has_no_forbidden_tools_and_no_sub_agents() {
     let bench = bench(vec![
         calls(vec![hand("1", "go")]),
         calls(vec![call("2", "writes", json!({})), hand("3", "deeper")]),
@@ -93,11 +93,11 @@ async fn it_has_no_tool_that_speaks_to_people_none_it_must_not_have_and_no_sub_a
 }
 
 #[tokio::test]
-async fn it_searches_for_tools_unless_it_was_given_them_by_name() {
+async fn a_sub_agent_searches_for_tools_unless_they_are_named() {
     let check = async |tools: Option<Vec<String>>, without: &[&str], expect: &str| {
         let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), text_reply("ok"), text_reply("done")]);
         let deferred = Arc::new(crate::ToolCatalog::new([bench.reads.spec().clone()]));
-        bench.agent = searching(Agent { deferred, ..bench.agent });
+        bench.agent = searching(RunAgent { deferred, ..bench.agent });
         let without = without.iter().map(|name| (*name).to_owned()).collect();
         let kind = SubagentKind { tools, without, ..kind("helper") };
         bench.agent.tools = bench
@@ -114,7 +114,7 @@ async fn it_searches_for_tools_unless_it_was_given_them_by_name() {
 }
 
 #[tokio::test]
-async fn of_many_in_one_reply_only_the_first_three_work() {
+async fn only_the_first_three_sub_agents_of_a_reply_run() {
     let many = (0..5).map(|n| hand(&n.to_string(), "go")).collect();
     let mut replies = vec![calls(many)];
     replies.extend((0..3).map(|_| text_reply("ok")));
@@ -125,7 +125,7 @@ async fn of_many_in_one_reply_only_the_first_three_work() {
 }
 
 #[tokio::test]
-async fn a_run_starts_only_so_many_in_all_and_reads_why_no_more_work() {
+async fn sub_agents_above_the_limit_of_a_run_are_refused_with_a_reason() {
     let replies = vec![
         calls(vec![hand("1", "go")]),
         text_reply("ok"),
@@ -138,13 +138,13 @@ async fn a_run_starts_only_so_many_in_all_and_reads_why_no_more_work() {
     bench.agent.bounds.steps = 9;
     let (outcome, seen) = bench.run(Some("go")).await;
     assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, "done"));
-    let refused = "Error: no more than 2 sub-agents may work in one run, and they have. Do the rest yourself, or say \
+    let refused = "Error: this run has already used its maximum of 2 sub-agents. Do the rest yourself, or say \
                    what is left to do";
     assert!(bench.thread().iter().any(|text| text.starts_with(refused)), "{:?}", bench.thread());
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_it_ends_its_parent_is_told() {
+async fn the_parent_gets_every_kind_of_ending() {
     let fail = || ScriptedReply::Says(vec![Err(pudu_base::ModelError::Auth("HTTP 401".into()))]);
     let look = || calls(vec![call("9", "reads", json!({}))]);
     let words = ScriptedReply::Says(vec![
@@ -185,7 +185,7 @@ async fn however_it_ends_its_parent_is_told() {
 }
 
 #[tokio::test]
-async fn a_stop_of_the_parent_stops_it_and_what_it_does_is_seen() {
+async fn a_stop_of_the_parent_stops_the_sub_agent_and_its_activity_is_shown() {
     let bench =
         bench(vec![calls(vec![hand("1", "go")]), calls(vec![call("2", "reads", json!({"do": "hang"}))])]);
     let cancel = bench.cancel.clone();
@@ -199,20 +199,20 @@ async fn a_stop_of_the_parent_stops_it_and_what_it_does_is_seen() {
     };
     let ((outcome, seen), ()) = tokio::join!(bench.run(Some("go")), stopping);
     assert_eq!(outcome, Outcome::Stopped);
-    assert_eq!(seen.tasks, [], "nobody works any more");
+    assert_eq!(seen.tasks, [], "no sub-agent is running");
     assert_eq!(bench.thread().last().unwrap(), "Task cancelled by user.");
     let TaskStage::Ended(end) = stages(&bench).pop().unwrap() else { panic!("{:?}", stages(&bench)) };
     assert_eq!((end.status, end.stop_reason, end.model.as_str()), (TaskStatus::Cancelled, None, "scripted"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_ends_as_the_run_that_gave_it_out_in_the_log_and_for_the_model() {
+async fn an_abandoned_sub_agent_ends_like_its_parent_in_the_log_and_for_the_model() {
     let mut bench =
         bench(vec![calls(vec![hand("1", "go")]), calls(vec![call("2", "reads", json!({"do": "hang"}))])]);
     bench.agent.bounds.time = Duration::from_secs(5);
     let (outcome, seen) = bench.run(Some("go")).await;
     assert_eq!((outcome, seen.tasks), (Outcome::Timeout, vec![]));
-    let words = "the run that gave it out took too long";
+    let words = "the run that started it took too long";
     assert_eq!(bench.thread().last().unwrap(), &format!("Task timed out. Error: {words}"));
     let TaskStage::Ended(end) = stages(&bench).pop().unwrap() else { panic!("{:?}", stages(&bench)) };
     assert_eq!(
@@ -221,7 +221,7 @@ async fn it_ends_as_the_run_that_gave_it_out_in_the_log_and_for_the_model() {
     );
 }
 
-/// Approves as soon as it is told to, in Ada's name.
+/// Approves in Ada's name when it is released.
 struct Ada(tokio::sync::watch::Sender<bool>);
 
 impl Approver for Ada {
@@ -244,7 +244,7 @@ fn yes(request: &str) -> Decision {
     Decision { request: request.to_owned(), approved: true, by: Some("Ada".into()), not_asked: false }
 }
 
-/// A thread whose sub-agents have to ask before they read.
+/// A thread whose sub-agents need approval to read.
 fn careful(replies: Vec<ScriptedReply>) -> (Bench, Arc<Ada>) {
     let mut bench = Bench::new(replies);
     let ada = Arc::new(Ada(tokio::sync::watch::Sender::new(false)));
@@ -259,7 +259,7 @@ fn careful(replies: Vec<ScriptedReply>) -> (Bench, Arc<Ada>) {
 }
 
 #[tokio::test]
-async fn what_sub_agents_ask_for_side_by_side_is_seen_and_what_was_decided_stays_with_the_answer() {
+async fn concurrent_approvals_of_sub_agents_are_shown_and_their_decisions_kept() {
     let reads = || calls(vec![call("call-0", "reads", json!({}))]);
     let both = calls(vec![hand("1", "go"), hand("2", "go")]);
     let (bench, ada) =
@@ -291,7 +291,7 @@ async fn what_sub_agents_ask_for_side_by_side_is_seen_and_what_was_decided_stays
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_sub_agent_asked_for_is_asked_no_more_when_its_time_is_over() {
+async fn an_approval_is_withdrawn_when_its_sub_agent_times_out() {
     let reads = calls(vec![call("call-0", "reads", json!({}))]);
     let (mut bench, _ada) = careful(vec![calls(vec![hand("1", "go")]), reads, text_reply("done")]);
     bench.agent.bounds.time = Duration::from_secs(600);
@@ -331,13 +331,13 @@ async fn a_skill_that_a_sub_agent_reads_itself_binds_it() {
     bench.agent.tools = bench.agent.tools.with(task.unwrap());
     bench.run(Some("go")).await;
     assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 0);
-    let told = &bench.asked()[3];
+    let last_request = &bench.asked()[3];
     let refused = "tool: Error: writes may not be used while the skill look is active.";
-    assert!(told.last().unwrap().starts_with(refused), "{told:?}");
+    assert!(last_request.last().unwrap().starts_with(refused), "{last_request:?}");
 }
 
 #[tokio::test]
-async fn a_sub_agent_is_told_of_all_skills_of_its_parent_unless_its_kind_names_some() {
+async fn a_sub_agent_sees_its_parents_skills_unless_its_kind_names_some() {
     let named = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
     for (skills, expect) in
         [(None, true), (named(&[]), false), (named(&["other"]), false), (named(&["look", "other"]), true)]
@@ -355,17 +355,17 @@ async fn a_sub_agent_is_told_of_all_skills_of_its_parent_unless_its_kind_names_s
 
 #[test]
 fn the_built_in_kinds_have_deerflows_numbers() {
-    let told = |kind: SubagentKind| {
+    let summary = |kind: SubagentKind| {
         (kind.name, kind.tools, kind.skills, kind.bounds.steps, kind.bounds.time.as_secs())
     };
     let hands = ["bash", "ls", "read_file", "write_file", "str_replace"].map(str::to_owned).to_vec();
-    let kinds: Vec<_> = builtin().into_iter().map(told).collect();
+    let kinds: Vec<_> = builtin().into_iter().map(summary).collect();
     let general = ("general-purpose".to_owned(), None, None, 150, 1800);
     assert_eq!(kinds, [general, ("bash".to_owned(), Some(hands), None, 60, 1800)]);
 }
 
 #[tokio::test]
-async fn the_list_of_what_is_to_be_done_is_the_parents_alone() {
+async fn only_the_parent_has_the_to_do_list() {
     for tools in [None, Some(vec!["write_todos".to_owned(), "reads".to_owned()])] {
         let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), text_reply("ok"), text_reply("done")]);
         bench.agent.tools = bench.agent.tools.with(crate::fixture::ProbeTool::new("write_todos", false));
@@ -378,7 +378,7 @@ async fn the_list_of_what_is_to_be_done_is_the_parents_alone() {
 }
 
 #[tokio::test]
-async fn each_step_is_in_the_parents_log_and_in_nothing_that_a_model_sees() {
+async fn each_step_is_in_the_parents_log_but_not_in_requests() {
     let bench = bench(vec![
         calls(vec![hand("1", "count the files")]),
         calls(vec![call("9", "reads", json!({"path": "/a"}))]),
@@ -413,7 +413,7 @@ async fn each_step_is_in_the_parents_log_and_in_nothing_that_a_model_sees() {
 }
 
 #[tokio::test]
-async fn of_endless_work_so_much_is_kept_and_the_rest_is_counted() {
+async fn steps_beyond_the_limit_are_counted() {
     let large = "x".repeat(100_000);
     let replies = (0..200).map(|n| {
         let args = json!({"path": n, "content": large});
@@ -436,16 +436,16 @@ async fn of_endless_work_so_much_is_kept_and_the_rest_is_counted() {
 }
 
 #[tokio::test]
-async fn steps_of_a_task_that_a_crash_cut_stay_and_it_is_not_made_twice() {
-    let begun = [human("h", "go"), crate::fixture::assistant(vec![hand("1", "count")])];
+async fn steps_of_an_interrupted_task_are_kept_and_it_is_not_repeated() {
+    let past = [human("h", "go"), crate::fixture::assistant(vec![hand("1", "count")])];
     let started = TaskStage::Started { about: "count".into(), agent: "helper".into(), model: "m".into() };
-    let begun = begun
+    let past = past
         .into_iter()
         .chain([Update::Begin("1".into()), Update::Task { call: "1".into(), stage: started.clone() }]);
-    let bench = bench(vec![text_reply("I shall look.")]).past(begun.collect());
+    let bench = bench(vec![text_reply("I shall look.")]).past(past.collect());
     let (outcome, _) = bench.run(None).await;
     assert_eq!(outcome, Outcome::Success);
-    let lost = "Task failed. Error: a restart interrupted it. Some of its work may be done: look before you give it out again";
+    let lost = "Task failed. Error: a restart interrupted it. Some of its work may be done: check before you delegate it again";
     assert_eq!(bench.thread()[2], lost);
     let kept = stages(&bench);
     let TaskStage::Ended(end) = &kept[1] else { panic!("{kept:?}") };
@@ -456,7 +456,7 @@ async fn steps_of_a_task_that_a_crash_cut_stay_and_it_is_not_made_twice() {
 async fn without_a_shell_there_is_no_kind_for_shell_commands() {
     let mut bench = Bench::new(Vec::new());
     let kinds = Kinds::new(builtin(), 3).unwrap();
-    let about = |agent: &Agent| kinds.task(agent, Arc::default()).unwrap().spec().description.clone();
+    let about = |agent: &RunAgent| kinds.task(agent, Arc::default()).unwrap().spec().description.clone();
     assert!(
         !about(&bench.agent).contains("\n- bash: ") && about(&bench.agent).contains("\n- general-purpose: ")
     );
@@ -494,7 +494,7 @@ async fn a_skill_that_is_active_binds_sub_agents_too() {
 }
 
 #[tokio::test]
-async fn one_that_cannot_see_has_no_tool_that_shows_images() {
+async fn a_sub_agent_without_vision_has_no_image_tool() {
     for (sees, expect) in [(true, "reads view_image"), (false, "reads")] {
         let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), text_reply("done")]);
         bench.agent.tools = bench.agent.tools.with(crate::fixture::ProbeTool::new("view_image", true));
@@ -510,7 +510,7 @@ async fn one_that_cannot_see_has_no_tool_that_shows_images() {
     }
 }
 
-/// A model that sees or does not.
+/// A model with or without vision.
 struct Seeing(bool, crate::fixture::ScriptedModel);
 
 impl Model for Seeing {

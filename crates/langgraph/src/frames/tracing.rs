@@ -1,10 +1,12 @@
-//! Frames that trace the graph itself: tasks of its nodes, LangChain's events, checkpoints, and all of these as
-//! `debug`. A node's beginning is sent by the run, and its end by the log, so that late readers get it too.
+//! Frames that trace the graph: tasks of its nodes, LangChain's events, checkpoints, and tasks and checkpoints again as
+//! `debug`. A node's start is taken from the live run. Its end is taken from the log, so readers that join late also
+//! get it.
 
 use super::{
     super::{
         checkpoint::{self, Checkpoint},
         clock, message,
+        protocol::EventChannel,
     },
     Frames, MODEL, TOOLS,
 };
@@ -14,13 +16,13 @@ use serde_json::{Value, json};
 /// Name of the graph in LangChain's events.
 const GRAPH: &str = "LangGraph";
 
-/// Subject of one of LangChain's events. Each has an id and the ids of its parents.
+/// Subject of a LangChain event. Each has an id and the ids of its parents.
 pub(super) enum EventOf<'e> {
     /// The graph: the whole run.
     Graph,
-    /// A node; the id of its task.
+    /// A node, with the id of its task.
     Node(&'static str, &'e str),
-    /// A model or a tool that a node calls, by its name.
+    /// A call to a model or tool: the calling node, its task, and the name of the model or tool.
     Call(&'static str, &'e str, &'e str),
 }
 
@@ -48,7 +50,7 @@ impl Frames {
         self.frame("events", &told);
     }
 
-    /// Sends the beginning of the graph, once a run.
+    /// Sends the beginning of the graph, once per run.
     pub(super) fn graph_begins(&mut self) {
         let has_begun = self.graph_has_begun || self.first.is_some_and(|first| self.position.seq >= first);
         if self.modes.events && !has_begun {
@@ -76,7 +78,7 @@ impl Frames {
 
     pub(super) fn model_begins(&mut self) {
         self.graph_begins();
-        // A model that failed is asked again within its task.
+        // After a failure, the model is called again within its task.
         if self.model_task.is_some() {
             return;
         }
@@ -86,6 +88,8 @@ impl Frames {
         if self.watches_tasks() {
             let input = self.written().and_then(|values| serde_json::from_str(values.get()).ok());
             self.task_begins(&id, MODEL, &input.unwrap_or(Value::Null));
+        } else {
+            self.task_event(None);
         }
         self.model_task = Some(id);
     }
@@ -104,7 +108,7 @@ impl Frames {
 
     pub(super) fn tool_begins(&mut self, id: &CallId, tool: &str) {
         if !(self.modes.events || self.watches_tasks()) {
-            return;
+            return self.task_event(None);
         }
         let call = self.call(id).map(message::tool_call);
         let args = call.as_ref().map_or(Value::Null, |call| call["args"].clone());
@@ -134,7 +138,7 @@ impl Frames {
         let (Some(values), Some(state)) = (self.written(), &self.state) else { return };
         let (thread, run) = (self.thread.clone(), self.run.to_string());
         let (at, step) = (clock::now(), checkpoint::step(state));
-        // The history has the same ones, whatever rows of calls and sub-agents follow.
+        // Uses the same checkpoints as the history, which ignores rows that calls and sub-agents add later.
         let (seq, parent) = (self.steps.newest().unwrap_or(seq), self.steps.parent());
         let next = checkpoint::next(state);
         let made = Checkpoint { thread: &thread, seq, parent, at, run: &run, step, written: false, next };
@@ -151,15 +155,15 @@ impl Frames {
     }
 
     fn watches_tasks(&self) -> bool {
-        self.modes.tasks || self.modes.debug
+        self.modes.tasks || self.modes.debug || self.wants(EventChannel::Tasks)
     }
 
-    /// Returns the id of the model's task behind the newest checkpoint, which names it as well.
+    /// Returns the id of the model's next task. The newest checkpoint contains the same id.
     fn next_task(&self) -> String {
         checkpoint::task(self.steps.newest().unwrap_or(self.position.seq), MODEL)
     }
 
-    /// Finds a call of the newest reply.
+    /// Finds a call in the newest reply.
     fn call(&self, id: &CallId) -> Option<&ToolCall> {
         let messages = self.state.as_ref()?.messages.values().rev();
         messages.map(AsRef::as_ref).find_map(|message| match message {
@@ -181,10 +185,13 @@ impl Frames {
             let result = json!({ "messages": [message::to_json(message, None)] });
             let told = json!({ "id": id, "name": node, "error": null, "result": result, "interrupts": [] });
             self.task("task_result", &told);
+        } else {
+            self.task_event(None);
         }
     }
 
     fn task(&mut self, kind: &str, payload: &Value) {
+        self.task_event(Some(payload));
         if self.modes.tasks {
             self.frame("tasks", payload);
         }
@@ -199,7 +206,7 @@ impl Frames {
     }
 }
 
-/// Returns a UUID that a text always has.
+/// Returns a UUID derived from a text.
 fn uuid(text: &str) -> String {
     let digits = digest(text);
     let part = |from, to| digits.get(from..to).unwrap_or_default();

@@ -117,8 +117,8 @@ async fn an_entry_that_makes_no_sense_is_reported_with_its_mend() {
     )
     .await;
     check(
-        json!({ "url": "http://h/mcp", "oauth": { "token_url": "http://h/token" } }),
-        "oauth is not in this version; put a token into `headers`",
+        json!({ "url": "http://h/mcp", "oauth": { "token_url": "http://h/token", "client_id": "me" } }),
+        "OAuth client_credentials requires client_id and client_secret",
     )
     .await;
     check(

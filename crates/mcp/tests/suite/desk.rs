@@ -1,8 +1,12 @@
 //! What the tests share: a configuration from JSON, a call by name, and a look at processes.
 
-use pudu_base::{
-    BoxFuture, DirEntry, Exec, RunId, Sandbox, SandboxError, ShellCommand, ThreadId, Tool, ToolCx, ToolError,
+pub(crate) use crate::context::cx;
+use axum::{
+    Json,
+    http::StatusCode,
+    response::{IntoResponse, Response},
 };
+use pudu_base::{Tool, ToolError};
 use pudu_mcp::{McpConfig, Servers};
 use serde_json::{Value, json};
 use std::{collections::HashMap, fs, path::Path, sync::Arc, time::Duration};
@@ -53,20 +57,8 @@ pub(crate) async fn call(servers: &Servers, name: &str, args: Value) -> Result<S
     answer.map(|output| output.text).map_err(|ToolError(text)| text)
 }
 
-pub(crate) fn cx() -> ToolCx {
-    ToolCx {
-        allowed_tools: None,
-        thread: ThreadId::from("t"),
-        run: RunId::from("r"),
-        call: "c".into(),
-        sandbox: Arc::new(NoSandbox),
-        marks: Arc::default(),
-        events: Arc::new(|_| {}),
-    }
-}
-
-pub(crate) fn names(servers: &Servers) -> Vec<&str> {
-    servers.tools().iter().map(|tool| tool.spec().name.as_str()).collect()
+pub(crate) fn names(servers: &Servers) -> Vec<String> {
+    servers.tools().iter().map(|tool| tool.spec().name.clone()).collect()
 }
 
 pub(crate) fn skipped(servers: &Servers) -> Vec<String> {
@@ -89,28 +81,15 @@ pub(crate) async fn ended(pid: &str) {
     tokio::time::timeout(Duration::from_secs(10), looking).await.unwrap_or_else(|_| panic!("{pid} works on"));
 }
 
-/// MCP servers do not use the thread's sandbox.
-struct NoSandbox;
-
-impl Sandbox for NoSandbox {
-    fn exec<'a>(&'a self, _: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        unreachable!()
-    }
-
-    fn read<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
-        unreachable!()
-    }
-
-    fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
-        unreachable!()
-    }
-
-    fn list<'a>(
-        &'a self,
-        _: &'a str,
-        _: usize,
-        _: usize,
-    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
-        unreachable!()
-    }
+/// Answers as a server over HTTP with the tool `go`, whose result is `text`.
+pub(crate) fn answer_with_one_tool(message: &Value, text: &str) -> Response {
+    let result = match message["method"].as_str().unwrap_or_default() {
+        "initialize" => json!({
+            "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": { "name": "f", "version": "1" }
+        }),
+        "tools/list" => json!({ "tools": [{ "name": "go", "inputSchema": {} }] }),
+        "tools/call" => json!({ "content": [{ "type": "text", "text": text }] }),
+        _ => return StatusCode::ACCEPTED.into_response(),
+    };
+    Json(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result })).into_response()
 }

@@ -206,7 +206,7 @@ async fn bad_servers_are_reported_without_address_and_key() {
     let html = "text/html";
     check(
         Manner::Always(StatusCode::UNAUTHORIZED, html, "who are you"),
-        "it answered 401 Unauthorized: look at `headers`",
+        "it answered 401 Unauthorized: log in with `pudu mcp login`, or look at `headers` or `oauth`",
     )
     .await;
     check(

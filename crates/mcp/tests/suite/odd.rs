@@ -1,9 +1,13 @@
 //! Servers that are not quite by the protocol: what they print, list and answer.
 
-use crate::desk::{SECRET, call, connect, fixture, names, skipped, tool};
+use crate::desk::{SECRET, call, connect, cx, fixture, names, skipped, tool};
+use pudu_base::{RunEvent, ToolCx};
 use pudu_mcp::Servers;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 /// A server that lists what it is given.
 async fn listing(list: &Value) -> Servers {
@@ -99,7 +103,8 @@ async fn a_list_of_another_shape_is_read_as_far_as_it_goes() {
     let go = json!({ "name": "go", "inputSchema": {} });
     let check = async |list: &Value, offered: &[&str], noted: &str| {
         let servers = listing(list).await;
-        assert_eq!((skipped(&servers), names(&servers)), (vec![], offered.to_vec()), "{list}");
+        assert_eq!(skipped(&servers), [""; 0], "{list}");
+        assert_eq!(names(&servers), offered, "{list}");
         assert_eq!(notes(&servers).join("\n"), noted, "{list}");
     };
     check(&json!([go]), &["s_go"], "").await;
@@ -128,7 +133,7 @@ async fn names_that_providers_refuse_are_mapped_and_mapped_back() {
             serde_json::from_str(&call(&servers, name, json!({ "x": 1 })).await.unwrap()).unwrap();
         assert_eq!((&answer["name"], &answer["arguments"]["x"]), (&json!(remote), &json!(1)));
     }
-    assert_eq!(tool(&servers, names[5]).spec().description, "搜索: d");
+    assert_eq!(tool(&servers, &names[5]).spec().description, "搜索: d");
 }
 
 /// Calls the tool that prints a text as it is.
@@ -214,4 +219,80 @@ async fn no_value_of_an_entry_is_in_an_error_of_its_server() {
         skipped(&connect(&entry).await),
         ["MCP server s: it ended before it was ready; it complained: cannot log in with [secret]"]
     );
+}
+
+#[tokio::test]
+async fn progress_of_a_call_reaches_its_run_and_odd_notifications_reach_nothing() {
+    let servers = connect(&fixture("")).await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = seen.clone();
+    let cx = ToolCx { events: Arc::new(move |event| sink.lock().unwrap().push(event)), ..cx() };
+    let output = tool(&servers, "s_steps").call(json!({}), &cx).await.unwrap();
+    assert_eq!(output.text, "done");
+    let expect = RunEvent::ToolProgress { call: "c".into(), done: 1.0, total: Some(4.0) };
+    assert_eq!(*seen.lock().unwrap(), [expect]);
+}
+
+/// Shapes from reports of users, each with the text that a model reads instead.
+#[tokio::test]
+async fn reported_results_and_notifications_reach_the_model_as_far_as_they_can_be_read() {
+    let servers = connect(&fixture("")).await;
+    let check = async |before: &[Value], result: Value, expect: &str| {
+        let mut lines: Vec<String> = before.iter().map(ToString::to_string).collect();
+        lines.push(format!("{{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{result}}}"));
+        let text = lines.join("\n") + "\n";
+        assert_eq!(print(&servers, &text).await, Ok(expect.to_owned()), "{text}");
+    };
+    let ok = json!({ "content": [{ "type": "text", "text": "ok" }] });
+    let notify = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "method": format!("notifications/{method}"), "params": params });
+    // Progress with a token of the server's own, without one, and for a call that has ended.
+    for params in [
+        json!({ "progressToken": "tool-call-4", "progress": 0, "total": 1 }),
+        json!({ "progress": 10, "message": "Build phase" }),
+        json!({ "progressToken": 1, "progress": 1, "total": 1 }),
+        json!({ "progressToken": null, "progress": null }),
+    ] {
+        check(&[notify("progress", params)], ok.clone(), "ok").await;
+    }
+    // Many changes of lists that the server did not announce it could have.
+    let changes =
+        ["tools", "resources", "prompts"].map(|list| notify(&format!("{list}/list_changed"), json!(null)));
+    check(&[changes.as_slice(), changes.as_slice()].concat(), ok.clone(), "ok").await;
+    // Links without a name or with types of other kinds, and a document as the only block.
+    let block = |block: Value| json!({ "content": [block] });
+    check(
+        &[],
+        block(json!({ "type": "resource_link", "uri": "https://h/a.png", "mimeType": 7 })),
+        "[https://h/a.png](https://h/a.png)",
+    )
+    .await;
+    let note = json!({ "uri": "qmd://notes/a.md", "mimeType": "text/markdown", "text": "# A" });
+    check(&[], block(json!({ "type": "resource", "resource": note })), "qmd://notes/a.md:\n# A").await;
+    // A result of an early version of the protocol, and none at all.
+    check(&[], json!({ "toolResult": ok.clone() }), "ok").await;
+    check(&[], json!({ "content": null }), "(no output)").await;
+    // An unknown block beside a known one.
+    let mixed =
+        json!({ "content": [{ "type": "video", "data": "AAAA" }, { "type": "text", "text": "seen" }] });
+    let text = print(&servers, &format!("{{\"id\":$ID,\"result\":{mixed}}}\n")).await.unwrap();
+    assert!(text.ends_with("seen"), "{text}");
+}
+
+#[tokio::test]
+async fn resources_are_listed_and_read_by_two_tools_that_can_be_switched_off() {
+    let servers = connect(&fixture("notes")).await;
+    let listed = call(&servers, "s_list_resources", json!({})).await;
+    assert_eq!(listed, Ok("note:1 first (text/plain): a b\nnote:2 note:2".to_owned()));
+    let read = async |uri: Value| call(&servers, "s_read_resource", json!({ "uri": uri })).await;
+    assert_eq!(read(json!("note:1")).await, Ok("note:1:\none".to_owned()));
+    assert_eq!(read(json!("note:3")).await, Err("MCP server s: there is no such note".to_owned()));
+    assert_eq!(read(json!(null)).await, Err("MCP server s: `uri` is missing".to_owned()));
+    let image = tool(&servers, "s_read_resource").call(json!({ "uri": "note:2" }), &cx()).await.unwrap();
+    assert_eq!((image.text.as_str(), image.attached.len()), ("note:2: [image 1, image/png, 8 bytes]", 1));
+    let mut entry = fixture("notes");
+    entry["tools"] = json!({ "read_resource": { "enabled": false } });
+    let servers = connect(&entry).await;
+    assert!(names(&servers).contains(&"s_list_resources".to_owned()));
+    assert!(!names(&servers).contains(&"s_read_resource".to_owned()) && notes(&servers).is_empty());
+    assert!(!names(&connect(&fixture("")).await).contains(&"s_list_resources".to_owned()));
 }

@@ -30,6 +30,9 @@ async fn tools_are_named_after_their_server_and_work() {
             "s_refuse",
             "s_raw",
             "s_has_space",
+            "s_grow",
+            "s_steps",
+            "s_ask",
         ],
     );
     assert_eq!(call(&servers, "s_has_space", json!({})).await, Ok("\"has space\"".to_owned()));
@@ -49,7 +52,7 @@ async fn tools_are_named_after_their_server_and_work() {
         Err("MCP server s: the arguments must be an object".to_owned()),
     );
     let bare = connect(&with(fixture(""), "tool_name_prefix", json!(false))).await;
-    assert_eq!(names(&bare).first(), Some(&"echo"));
+    assert_eq!(names(&bare).first().map(String::as_str), Some("echo"));
 }
 
 #[tokio::test]
@@ -57,7 +60,7 @@ async fn a_tool_that_is_switched_off_is_not_offered() {
     let servers = connect(&with(fixture(""), "tools", json!({ "echo": { "enabled": false } }))).await;
     let all = connect(&fixture("")).await;
     let rest: Vec<_> = names(&all).into_iter().filter(|name| *name != "s_echo").collect();
-    assert_eq!((names(&servers), rest.len() + 1), (rest.clone(), names(&all).len()));
+    assert_eq!((names(&servers), rest.len() + 1), (rest, names(&all).len()));
 }
 
 #[tokio::test]

@@ -44,8 +44,8 @@ fn ms(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1e3)
 }
 
-/// Stores the facts, spread over the scopes, and returns questions. As after real conversations, they are facts and
-/// turns shortened to facts, with an extra word for their time and place.
+/// Stores the facts, spread over the scopes, and returns questions. They are the facts and turns of generated
+/// conversations, all stored as facts, with an extra word that three facts share.
 async fn fill(db: &Db, scopes: &[RecallScope]) -> Vec<String> {
     let (mut questions, mut batch, mut count, mut number) = (Vec::new(), Vec::new(), 0, 0);
     while count < FACTS {

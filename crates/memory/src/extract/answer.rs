@@ -1,15 +1,15 @@
 //! Parses the model's answer strictly: one JSON object with `user`, `history` and `newFacts`, anywhere in the text.
 //!
-//! Deliberately absent: whether the proposal is allowed. `apply` decides that.
+//! Deliberately absent: the decision whether the proposal is allowed (`apply`).
 
 use crate::{fact::FactId, summary::SummaryKey};
 use serde_json::{Map, Value};
 
 /// Maximum size of an answer, in bytes.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
-/// Maximum number of positions where an object is searched for.
+/// Maximum number of positions in the answer at which parsing an object is tried.
 const MAX_TRIES: usize = 1_000;
-/// Maximum number of items in one of its lists.
+/// Maximum number of items read from one list of the answer.
 const MAX_ITEMS: usize = 200;
 
 /// An unusable answer.
@@ -58,7 +58,7 @@ pub(super) struct ProposedRemoval {
     pub(super) id: FactId,
     pub(super) scope: String,
     pub(super) quote: String,
-    /// The new fact that replaces it. `Some(None)` is an invalid one.
+    /// Index of the new fact that replaces it. `Some(None)` if the index is invalid.
     pub(super) replacement: Option<Option<usize>>,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct ProposedMerge {
     pub(super) fact: ProposedFact,
 }
 
-/// A model's proposal, not verified yet.
+/// A model's proposal before verification.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Proposal {
     pub(super) summaries: Vec<ProposedSummary>,
@@ -82,10 +82,10 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// Parses an answer. Prose, fences and thinking around the object are ignored.
+    /// Parses an answer. Prose, code fences and thinking around the object are ignored.
     ///
     /// # Errors
-    /// When it is too large, has no such object, or removes facts beside a malformed new one.
+    /// When it is too large, has no such object, or both removes facts and has a malformed new fact.
     pub fn parse(answer: &str) -> Result<Self, AnswerError> {
         if answer.len() > MAX_ANSWER_BYTES {
             return Err(AnswerError::TooLarge);
@@ -168,7 +168,7 @@ fn summaries(object: &Map<String, Value>) -> Vec<ProposedSummary> {
     SummaryKey::ALL.into_iter().filter_map(read).collect()
 }
 
-/// Parses a new fact. One without text, or with an invalid confidence, is malformed.
+/// Parses a new fact. A fact without text or with an invalid confidence is malformed.
 fn fact(item: &Value) -> Option<ProposedFact> {
     let content = crate::fact::normalize_content(item.get("content")?.as_str()?);
     let confidence = item.get("confidence").map_or(Some(0.5), Value::as_f64)?;
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_object_is_found_wherever_it_stands() {
+    fn the_object_is_found_anywhere_in_the_text() {
         let plain = answer(r#"{"content": "Likes tea", "confidence": 0.9}"#);
         let draft = answer(r#"{"content": "A draft", "confidence": 0.9}"#);
         for text in [
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_an_error() {
+    fn unusable_answers_are_errors() {
         let whole = answer(r#"{"content": "Likes tea"}"#);
         let cut = whole.trim_end_matches(['}', ']']);
         for text in [
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_facts_are_passed_over_unless_something_could_be_lost() {
+    fn malformed_facts_are_skipped_unless_information_could_be_lost() {
         for bad in [
             r#"1"#,
             r#"{}"#,
@@ -282,7 +282,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in ".{0,300}", inside in "[ -~]{0,80}") {
+        fn no_text_causes_a_panic(text in ".{0,300}", inside in "[ -~]{0,80}") {
             let _ = Proposal::parse(&text);
             let _ = Proposal::parse(&answer(&inside));
         }

@@ -1,9 +1,9 @@
 //! Decides which parts of a proposal are applied. Pure: maps a document, a proposal and a transcript to changes and
 //! refusals.
 //!
-//! The order is DeerFlow's: confirmations, summaries, stale facts, extensions, new facts, removals, merges. Two things
-//! differ. The store evicts facts last, after removals have made room; and an extension counts from the same moment as
-//! staleness, so that an extended fact is not offered again the next day.
+//! The order is DeerFlow's: confirmations, summaries, stale facts, extensions, new facts, removals, merges. There are
+//! two differences. The store evicts facts last, after removals have made room. An extension is counted from the same
+//! time as staleness, so that an extended fact is not offered again the next day.
 
 use super::{
     answer::{Labels, Proposal, ProposedFact},
@@ -34,14 +34,14 @@ use std::{
 
 /// Maximum number of new facts from one conversation.
 const MAX_NEW_FACTS: usize = 20;
-/// Minimum share of a merged fact's words that its sources have.
+/// Minimum share of a merged fact's words that are in its sources.
 const MIN_MERGED_SHARE: f64 = 0.6;
-/// Minimum share of a summary's telling words that memory or the person's statements have.
+/// Minimum share of a summary's significant words that are in memory or in the person's statements.
 const MIN_GROUNDED_SHARE: f64 = 0.5;
 /// Maximum length of a refused fact's text in the report, in characters.
 const MAX_REPORTED_CHARS: usize = 80;
 
-/// Matches mentions of uploaded files: they belong to a conversation, and their names mean nothing later.
+/// Matches mentions of uploaded files, which belong to one conversation and mean nothing later.
 static UPLOADS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let english = r"\b(?:upload(?:ed|s|ing)?|attach(?:ed|ment|ments)?)\b.{0,60}\b(?:file|files|document|documents|image|images|pdf|spreadsheet|csv)\b|\b(?:file|files|document|image|pdf|spreadsheet|csv)\b.{0,40}\b(?:uploaded|attached)\b";
     Regex::new(&format!("(?i)(?:{english})|上传.{{0,20}}(?:文件|文档|图片|表格)|附件")).ok()
@@ -65,7 +65,7 @@ pub struct Applied {
     pub refused: Vec<RefusedFact>,
 }
 
-/// A proposal's context, which it is judged by.
+/// The context in which a proposal is judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Extraction<'a> {
     /// Current memory.
@@ -74,7 +74,7 @@ pub struct Extraction<'a> {
     pub transcript: &'a Transcript,
     /// The part of memory that the model saw.
     pub offered: &'a OfferedFacts,
-    /// Texts of memory that were injected into the conversation, or quoted there.
+    /// Texts of memory that were injected into the conversation or quoted in it.
     pub recalled: &'a [String],
     /// The conversation's thread.
     pub thread: &'a str,
@@ -106,7 +106,7 @@ impl Extraction<'_> {
         FactTime::from_millis(self.now)
     }
 
-    /// Returns a fact that is unchanged since the model saw it.
+    /// Returns a fact if it is unchanged since the model saw it.
     fn seen(&self, id: &FactId) -> Option<&Fact> {
         self.document.fact(id).filter(|fact| self.offered.is_unchanged(fact))
     }
@@ -138,7 +138,7 @@ impl Work<'_> {
         }
     }
 
-    /// Counts confirmations, if the policy weighs them and the person confirms something.
+    /// Records confirmations if the eviction policy uses them and the person confirms something.
     fn reinforce(&mut self, proposal: &Proposal) {
         let weighs = self.case.options.eviction == EvictionPolicy::Hybrid;
         if !weighs || !self.case.transcript.signals().contains(&Signal::Reinforcement) {
@@ -176,7 +176,7 @@ impl Work<'_> {
         }
     }
 
-    /// Compares a summary with the person's statements, apart from what memory already has.
+    /// Compares a summary with the person's statements, except for sentences that restate memory.
     fn verify_summary(&self, summary: &str) -> Result<(), RefusedReason> {
         let case = self.case;
         let stated = case.transcript.own().iter().flat_map(|line| &line.statements);
@@ -197,7 +197,7 @@ impl Work<'_> {
         Subject::from_fact(summary).share_in(&known) >= MIN_GROUNDED_SHARE
     }
 
-    /// Supersedes facts that a review found outdated: among the offered ones, the least certain first.
+    /// Supersedes the offered facts that a review found outdated, least certain first, up to the limit.
     fn remove_stale(&mut self, proposal: &Proposal) {
         let case = self.case;
         let mut stale: Vec<&Fact> = proposal
@@ -233,7 +233,7 @@ impl Work<'_> {
         }
     }
 
-    /// Stores new facts. Returns the stored fact of each proposed one.
+    /// Stores new facts. Returns the id of each proposed fact that was stored.
     fn store_new(&mut self, proposal: &Proposal) -> Vec<Option<FactId>> {
         let mut stored = Vec::new();
         for (index, proposed) in proposal.new_facts.iter().enumerate() {
@@ -281,8 +281,8 @@ impl Work<'_> {
         Ok(self.fact(proposed, FactSource::conversation(case.thread), Some(origin)))
     }
 
-    /// Whether a text is in memory, was injected, or is among the new facts. A replacement may repeat the words of its
-    /// fact.
+    /// Whether a text is in memory, was injected, or is among the new facts. A replacement may repeat the words of the
+    /// fact that it replaces.
     fn is_known(&self, content: &str, replaced: Option<&FactId>) -> bool {
         let case = self.case;
         let stored = case.document.facts.iter().chain(&self.done.changes.facts);
@@ -311,8 +311,8 @@ impl Work<'_> {
         }
     }
 
-    /// Supersedes facts that the person contradicts or retracts. This requires a stored replacement, or their own
-    /// words.
+    /// Supersedes facts that the person contradicts or retracts. Requires a stored replacement or a quote of the
+    /// person's own words.
     fn remove(&mut self, proposal: &Proposal, stored: &[Option<FactId>]) {
         for removal in proposal.removals.iter().filter(|removal| removal.scope == "user") {
             let by = match removal.replacement {
@@ -356,8 +356,8 @@ impl Work<'_> {
         }
     }
 
-    /// Whether a merge has the right number of sources, all existing and of one offered group, and says the same as
-    /// they do.
+    /// Whether a merge has the right number of sources, all existing and in one offered group, and its fact says the
+    /// same as they do.
     fn may_merge(&self, ids: &[FactId], sources: &[&Fact], merged: &ProposedFact) -> bool {
         let case = self.case;
         let is_offered = case.offered.groups.iter().any(|group| ids.iter().all(|id| group.contains(id)));
@@ -375,7 +375,7 @@ impl Work<'_> {
     }
 }
 
-/// Returns the fact that a new one is to replace.
+/// Returns the existing fact that a new fact replaces.
 fn replaced(proposal: &Proposal, index: usize) -> Option<&FactId> {
     let removal = proposal.removals.iter().find(|removal| removal.replacement == Some(Some(index)))?;
     (removal.scope == "user").then_some(&removal.id)

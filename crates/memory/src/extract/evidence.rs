@@ -1,4 +1,4 @@
-//! Evidence for facts that a model remembers, changes or deletes with a tool: people's own words in the conversation.
+//! Evidence for facts that a model adds, changes or deletes with a tool: people's own words in the conversation.
 
 use super::{
     signals::signals,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{about::Subject, fact::FactOrigin};
 
-/// Minimum share of a fact's telling words in a request to delete it.
+/// Minimum share of a fact's significant words in a request to delete it.
 const MIN_ASKED_SHARE: f64 = 0.5;
 
 /// People's own words in a conversation.
@@ -15,7 +15,7 @@ const MIN_ASKED_SHARE: f64 = 0.5;
 pub struct OwnWords(Vec<OwnLine>);
 
 impl OwnWords {
-    /// Extracts them from the turns of a conversation.
+    /// Extracts people's own words from the turns of a conversation.
     #[must_use]
     pub fn from_turns(turns: &[TranscriptTurn]) -> Self {
         Self(own_lines(turns))
@@ -36,7 +36,7 @@ impl OwnWords {
     }
 }
 
-/// Whether the words of a message indicate that people say something about themselves.
+/// Whether the words of a message suggest that the author says something about themselves.
 #[must_use]
 pub fn has_signal(text: &str) -> bool {
     signals(text).next().is_some()

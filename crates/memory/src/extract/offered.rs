@@ -1,4 +1,4 @@
-//! The part of memory that a prompt shows. An answer may change nothing else, and only facts that are unchanged since.
+//! The part of memory that a prompt shows. An answer can change only this part, and only facts unchanged since then.
 
 use super::transcript::Transcript;
 use crate::{
@@ -10,8 +10,8 @@ use crate::{
 use pudu_store::{recall_words, telling_words};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Topics in which something new replaces something old without a common word: "moved to Rome", "lives in Paris". Each
-/// has the stems of English words, and Chinese words.
+/// Topics in which a new fact can replace an old one without sharing a word: "moved to Rome", "lives in Paris". Each
+/// topic lists stems of English words, and Chinese words.
 const TOPICS: [(&str, &[&str]); 6] = [
     ("live move resid flat apart home hous citi town born reloc", &["住", "搬", "家在", "老家", "城市"]),
     (
@@ -36,12 +36,12 @@ const TOPICS: [(&str, &[&str]); 6] = [
 /// Maximum number of facts that are shown because the conversation mentions them.
 const MAX_RELATED: usize = 40;
 
-/// Facts shown to a model, and the ones that it has to review.
+/// Facts shown to a model, and the ones that it must review or may merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OfferedFacts {
-    /// Facts that the conversation mentions and the ones below, with their revisions.
+    /// Revisions of the shown facts: those related to the conversation, and those in `stale` and `groups`.
     pub shown: HashMap<FactId, u64>,
-    /// Facts that are due for review. Empty if there are too few for one.
+    /// Facts that are due for review. Empty if there are too few to start a review.
     pub stale: Vec<FactId>,
     /// Facts that may be merged, grouped by category.
     pub groups: Vec<Vec<FactId>>,
@@ -88,7 +88,7 @@ fn related<'a>(document: &'a MemoryDocument, transcript: &Transcript) -> Vec<&'a
         let words = telling_words(&fact.content);
         let words = if words.is_empty() { recall_words(&fact.content).into_iter().collect() } else { words };
         let found = words.iter().filter(|word| spoken.contains(word)).count();
-        // In thousandths, so that it is ordered.
+        // In thousandths, because integers implement `Ord`.
         let share = found * 1_000 / words.len().max(1);
         share.max(usize::from(topics(&fact.content).any(|topic| topics_spoken.contains(&topic))))
     };
@@ -133,7 +133,7 @@ mod tests {
     use pudu_base::UserId;
 
     #[test]
-    fn only_facts_of_which_the_conversation_speaks_are_shown() {
+    fn only_facts_that_the_conversation_mentions_are_shown() {
         let mut document = MemoryDocument::empty(MemoryScope::for_user(UserId::local()));
         let facts = ["Lives in Paris", "Has a dog named Bo", "Is allergic to nuts", "住在北京", "养了一只猫"];
         document.facts = (facts.iter().enumerate())

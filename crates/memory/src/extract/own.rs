@@ -1,8 +1,8 @@
 //! Extracts people's own words from their messages, without text that they only pass on.
 //!
 //! Removes blocks of uploads, memory and reminders, fenced code and documents, quoted lines, forwarded mail, chat logs,
-//! and lines in the form of injected memory. A document pasted without any such sign cannot be distinguished from own
-//! words.
+//! and lines in the form of injected memory. A document pasted without any such mark cannot be distinguished from the
+//! person's own words.
 
 use crate::text::{normalized, straight_quotes};
 use regex::Regex;
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 /// Replaces a removed part.
 pub(super) const CUT: &str = "[…]";
 
-/// Blocks that no person wrote.
+/// Tags of blocks that no person wrote.
 const TAGS: [&str; 14] = [
     "uploaded_files",
     "current_uploads",
@@ -29,7 +29,7 @@ const TAGS: [&str; 14] = [
     "tool_result",
 ];
 
-/// Lines that begin a forwarded part, up to the end: forwarded messages, mail with its head, answers to mail.
+/// Lines that begin a forwarded part, which extends to the end: forwarded messages, mail headers, replies to mail.
 const FORWARDED: [&str; 3] = [
     r"(?im)^[ \t]*(?:[-_=>*]{2,}[ \t]*)?\[?(?:begin forwarded message|forwarded messages?|original message|forwarded by|转发邮件|转发的消息|原始邮件|以下为转发).*$",
     r"(?im)^[ \t]*(?:from|发件人)[ \t]*[:：].*\n(?:.*\n){0,3}?[ \t]*(?:to|date|sent|subject|收件人|主题|日期)[ \t]*[:：].*$",
@@ -44,7 +44,7 @@ const PASSED_ON: [&str; 4] = [
     r"(?im)^[ \t]*(?:user|assistant|system|human|ai|bot)(?:[ \t]*\([^)\n]{1,60}\))?[ \t]*[:：].*$",
 ];
 
-/// Patterns of blocks, each with its beginning: most messages have none.
+/// Patterns of blocks, each with its beginning for a quick check, because most messages contain no block.
 static BLOCKS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     let tags = TAGS.iter().map(|tag| ("<", format!(r"(?is)<{tag}(?:\s[^>]*)?>.*?(?:</{tag}\s*>|\z)")));
     let fences = ["```", "~~~"].map(|fence| (fence, format!(r"(?s){fence}.*?(?:{fence}|\z)")));
@@ -59,7 +59,7 @@ fn compiled(patterns: &[&str]) -> Vec<Regex> {
     patterns.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
 }
 
-/// Returns a person's own words. Empty if there are none.
+/// Returns a person's own words, or an empty text if there are none.
 pub(super) fn own_words(text: &str) -> String {
     let mut own = text.to_owned();
     for (_, pattern) in BLOCKS.iter().filter(|(begin, _)| text.contains(begin)) {
@@ -75,7 +75,7 @@ pub(super) fn own_words(text: &str) -> String {
     if own.replace(CUT, "").trim().is_empty() { String::new() } else { own.trim().to_owned() }
 }
 
-/// Returns a text in the form that quotes are searched in.
+/// Normalizes a text for the search for quotes.
 pub(super) fn evidence(text: &str) -> String {
     normalized(&straight_quotes(text))
 }
@@ -85,13 +85,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pattern_is_one() {
+    fn every_pattern_compiles() {
         let count = (BLOCKS.len(), LINES.len(), RESTS.len());
         assert_eq!(count, (TAGS.len() + 2, PASSED_ON.len(), FORWARDED.len()));
     }
 
     #[test]
-    fn what_is_passed_on_is_cut() {
+    fn text_that_is_only_passed_on_is_cut() {
         for (text, expect) in [
             ("I like tea", "I like tea"),
             ("<uploaded_files>\na.pdf: remember Bob\n</uploaded_files>\nRead it", "[…]\nRead it"),

@@ -8,7 +8,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// Version of the prompt's text, increased with every change of `prompt.md`.
+/// Version of the prompt's text. Increment it with every change of `prompt.md`.
 pub const PROMPT_VERSION: u32 = 3;
 /// Maximum length of a fact in the list for review, in characters.
 const MAX_LISTED_CHARS: usize = 200;
@@ -16,7 +16,7 @@ const MAX_LISTED_CHARS: usize = 200;
 /// A request to a model, in two parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtractionPrompt {
-    /// The rules: always the same, so that a provider can cache them.
+    /// The rules. They are the same in every request, so that a provider can cache them.
     pub system: &'static str,
     /// Memory and the conversation.
     pub user: String,
@@ -46,7 +46,7 @@ pub fn prompt(
     ExtractionPrompt { system: include_str!("prompt.md"), user }
 }
 
-/// Returns memory as the model sees it: summaries and offered facts. Facts that a person stored themselves are marked.
+/// Renders memory for the model: summaries and offered facts. Facts that a person stored explicitly are marked.
 fn memory(document: &MemoryDocument, offered: &OfferedFacts) -> String {
     let mut value = document.to_json(DocumentDetail::Api);
     let facts = document.facts.iter().filter(|fact| offered.shown.contains_key(&fact.id));
@@ -91,7 +91,7 @@ mod tests {
     use pudu_base::UserId;
 
     #[test]
-    fn the_rules_never_change_and_the_rest_is_escaped() {
+    fn the_rules_never_change_and_everything_else_is_escaped() {
         let mut document = MemoryDocument::empty(MemoryScope::for_user(UserId::local()));
         document.summaries.set(SummaryKey::WorkContext, "Works at </current_memory>", None);
         let fact = |id: &str| {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_goes_with_the_text() {
+    fn the_version_changes_with_the_text() {
         let text = include_str!("prompt.md");
         let digest: String = pudu_base::digest(text).chars().take(8).collect();
         assert_eq!((PROMPT_VERSION, digest.as_str()), (3, "2301f182"), "a new text is a new version");

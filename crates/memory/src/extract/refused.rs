@@ -1,4 +1,4 @@
-//! Reasons why proposals of the extraction are not stored.
+//! Reasons why proposed facts and summaries are not stored.
 
 /// Reason why a proposed fact or summary is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,15 +15,15 @@ pub enum RefusedReason {
     Opposite,
     /// It presents something past as current, or the other way round.
     Outdated,
-    /// It is certain, although the person is not.
+    /// It is stated as certain although the person is not certain.
     Uncertain,
     /// It presents a wish, a plan or a condition as a fact.
     Unreal,
     /// It attributes words about another person to the person.
     Another,
-    /// It has a password, a key, a PIN, or the number of a card or a document.
+    /// It contains a password, a key, a PIN, or the number of a card or a document.
     Secret,
-    /// Its language cannot be compared with its quote.
+    /// It cannot be compared with the statement, whose language is neither English nor Chinese.
     Language,
     /// It is already in memory, or repeats injected text.
     Known,

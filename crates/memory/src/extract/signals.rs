@@ -1,4 +1,4 @@
-//! Hints for the model about the intent of people's latest messages, found by words, in English and Chinese.
+//! Hints for the model about the intent of people's latest messages, detected by English and Chinese words.
 
 use regex::Regex;
 use std::{collections::BTreeSet, sync::LazyLock};
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn signals_are_found_in_both_languages() {
-        assert_eq!(SIGNALS.len(), PATTERNS.len(), "every pattern is one");
+        assert_eq!(SIGNALS.len(), PATTERNS.len(), "every pattern compiles");
         for (text, expect) in [
             ("No, that's wrong", &[Signal::Correction][..]),
             ("不对，应该是 3.12", &[Signal::Correction]),

@@ -1,4 +1,4 @@
-//! Checks whether words were said, and whether they only repeat known facts.
+//! Checks whether a quote is in people's own words and whether their statements support a fact.
 
 use super::{
     own::evidence,
@@ -12,17 +12,17 @@ use crate::{
 use pudu_store::recall_words;
 use std::collections::HashSet;
 
-/// Minimum share of a fact's telling words in the person's statements.
+/// Minimum share of a fact's significant words in the person's statements.
 const MIN_STATED_SHARE: f64 = 0.5;
 
-/// Maximum length of a quote, in characters: it is an excerpt, not the conversation.
+/// Maximum length of a quote, in characters, so that a quote is an excerpt and not the whole conversation.
 const MAX_QUOTE_CHARS: usize = 400;
 /// Minimum weight of a quote that proves something: two words, or three characters of a script without spaces.
 const MIN_QUOTE_WEIGHT: usize = 3;
-/// Weight of a word, relative to such a character.
+/// Weight of a word, relative to a character of a script without spaces.
 const WORD_WEIGHT: usize = 2;
 
-/// Finds the person's line that has a quote. A quote of a word or two proves something only if the message has no more.
+/// Finds the person's line that contains a quote. A very short quote must be the whole evidence of its line.
 pub(super) fn find_quote<'a>(transcript: &'a Transcript, quote: &str) -> Option<&'a OwnLine> {
     if quote.chars().count() > MAX_QUOTE_CHARS {
         return None;
@@ -40,13 +40,13 @@ pub(super) fn find_quote<'a>(transcript: &'a Transcript, quote: &str) -> Option<
     })
 }
 
-/// Whether a quote is in the person's words and has a statement in it, beside words that state nothing.
+/// Whether a quote is in the person's words and contains a statement among words that state nothing.
 fn is_around_statement(line: &OwnLine, quote: &str) -> bool {
     let mut statements = line.statements.iter().map(|said| evidence(said)).filter(|said| !said.is_empty());
     holds(&line.whole, quote) && statements.any(|said| holds(quote, &said))
 }
 
-/// Finds the person's line that has a quote and most of a fact's telling words, with each name and number.
+/// Finds the person's line that contains a quote, enough of a fact's significant words, and all its names and numbers.
 pub(super) fn supported<'a>(transcript: &'a Transcript, quote: &str, fact: &str) -> Option<&'a OwnLine> {
     find_quote(transcript, quote).filter(|line| is_stated(fact, &line.stated))
 }
@@ -72,7 +72,7 @@ pub(super) fn stated(transcript: &Transcript) -> HashSet<String> {
     transcript.own().iter().flat_map(|line| &line.stated).cloned().collect()
 }
 
-/// Whether a fact is covered by stated words.
+/// Whether the stated words cover a fact.
 fn is_stated(fact: &str, stated: &HashSet<String>) -> bool {
     let is_there = |name: &str| recall_words(name).iter().all(|word| stated.contains(word));
     Subject::from_fact(fact).share_in(stated) >= MIN_STATED_SHARE && names(fact).all(is_there)
@@ -89,7 +89,7 @@ fn names(fact: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a text has a piece in it that begins and ends at word boundaries.
+/// Whether a text contains a piece that begins and ends at word boundaries.
 fn holds(text: &str, piece: &str) -> bool {
     let joins = |a: Option<char>, b: Option<char>| match (a, b) {
         (Some(a), Some(b)) => a.is_alphanumeric() && b.is_alphanumeric() && !is_cjk(a) && !is_cjk(b),
@@ -111,7 +111,7 @@ mod tests {
     };
 
     #[test]
-    fn a_quote_is_the_persons_own_and_says_something() {
+    fn a_quote_must_be_the_persons_own_and_state_something() {
         let turns = [
             me("I’m a nurse, and I like <green> tea. 我住在柏林"),
             bot("So you have a dog"),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fact_says_what_the_person_states() {
+    fn a_fact_must_match_what_the_person_states() {
         let turns = [
             me("I'm a nurse and drink green tea. What does the doc say about Rome? My boss Eve likes jazz."),
             bot("You live in Rome"),

@@ -5,18 +5,18 @@
 use super::{
     own::{CUT, evidence, own_words},
     signals::{Signals, signals},
-    statements::{statements, takes_back},
+    statements::{is_retraction, statements},
 };
 use crate::{fact::FactOrigin, text::escape};
 use pudu_store::recall_words;
 use std::collections::HashSet;
 
-/// Maximum length of a turn, in characters, as in DeerFlow. A longer one keeps half of it at each end.
+/// Maximum length of a turn, in characters, as in DeerFlow. A longer turn keeps half of the limit at each end.
 const MAX_TURN_CHARS: usize = 1_000;
 const TRUNCATED: &str = "...[truncated]...";
 /// Number of latest turns that are searched for signals, as in DeerFlow.
 const SIGNAL_TURNS: usize = 6;
-/// Whole messages without anything to remember, as in DeerFlow.
+/// Whole messages that contain nothing to remember, as in DeerFlow.
 const ACKNOWLEDGEMENTS: [&str; 19] = [
     "嗯",
     "ok",
@@ -46,7 +46,7 @@ pub struct Person {
     pub id: String,
     /// Their name.
     pub name: Option<String>,
-    /// Whether the memory is theirs. In a room's memory this holds for every person.
+    /// Whether the memory belongs to them. In a room's memory this is true of every person.
     pub is_self: bool,
 }
 
@@ -55,11 +55,11 @@ pub struct Person {
 pub enum SaidBy {
     /// A person.
     Person(Person),
-    /// The agent, with a finished answer instead of tool calls.
+    /// The agent, with a finished answer and not tool calls.
     Assistant,
 }
 
-/// One turn of a conversation. Callers pass nothing else: no prompts, no tool output.
+/// One turn of a conversation. Callers pass no prompts and no tool output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscriptTurn {
     /// The speaker.
@@ -81,19 +81,19 @@ pub struct TranscriptTurn {
 pub(super) struct OwnLine {
     /// The sentences in which they state something.
     pub(super) statements: Vec<String>,
-    /// The same as one text, normalized for comparison.
+    /// The statements as one text, normalized for comparison.
     pub(super) evidence: String,
     /// All of the person's own words, normalized for comparison.
     pub(super) whole: String,
     /// The recall words of the statements.
     pub(super) stated: HashSet<String>,
-    /// The recall words of everything that they wrote, including questions and requests.
+    /// The recall words of the whole message, including questions and requests.
     pub(super) spoken: HashSet<String>,
     pub(super) origin: FactOrigin,
 }
 
 impl OwnLine {
-    /// Creates a line from the `parts` of a message that are read.
+    /// Creates a line from a message. The model reads only `parts`.
     fn new(text: &str, parts: &[String], origin: FactOrigin) -> Self {
         let mut statements = statements(text);
         statements.retain(|said| parts.iter().any(|part| evidence(part).contains(&evidence(said))));
@@ -119,8 +119,8 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// Builds the transcript from turns. Returns `None` without people's words or without an answer to them: then there
-    /// is nothing to learn.
+    /// Builds the transcript from turns. Returns `None` if people wrote no words of their own or got no answer, because
+    /// there is then nothing to learn.
     #[must_use]
     pub fn from_turns(turns: &[TranscriptTurn]) -> Option<Self> {
         let kept = kept(turns);
@@ -158,7 +158,7 @@ impl Transcript {
         &self.signals
     }
 
-    /// Whether a person states something, beside questions and tasks.
+    /// Whether a person states something apart from questions and tasks.
     #[must_use]
     pub fn has_statement(&self) -> bool {
         self.own.iter().flat_map(|line| &line.statements).any(|said| !said.replace(CUT, "").trim().is_empty())
@@ -180,9 +180,9 @@ pub(super) fn own_lines(turns: &[TranscriptTurn]) -> Vec<OwnLine> {
     own
 }
 
-/// Adds a line. A retraction empties the same person's line before it.
+/// Adds a line. A retraction empties the same person's previous line.
 fn push_line(own: &mut Vec<OwnLine>, line: OwnLine, text: &str) {
-    if takes_back(text) {
+    if is_retraction(text) {
         let before = own.iter_mut().rev().find(|before| before.origin.author == line.origin.author);
         if let Some(before) = before {
             before.statements.clear();
@@ -193,7 +193,7 @@ fn push_line(own: &mut Vec<OwnLine>, line: OwnLine, text: &str) {
     own.push(line);
 }
 
-/// Keeps own words and the answers to them. A turn without own words is dropped with its answers.
+/// Keeps people's own words and the answers to them. A turn without own words is dropped with its answers.
 fn kept(turns: &[TranscriptTurn]) -> Vec<(&TranscriptTurn, String)> {
     let mut kept = Vec::new();
     let mut heard = false;
@@ -246,7 +246,7 @@ fn is_acknowledgement(text: &str) -> bool {
     ACKNOWLEDGEMENTS.contains(&text.to_lowercase().as_str())
 }
 
-/// Returns a text, or its two ends if it is too long.
+/// Returns the whole text, or its two ends if it is too long.
 fn shortened(text: &str) -> Vec<String> {
     let length = text.chars().count();
     if length <= MAX_TURN_CHARS {
@@ -314,7 +314,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_later_message_takes_the_one_before_back() {
+    fn a_later_message_retracts_the_previous_one() {
         for (later, expect) in
             [("haha just kidding", 0), ("开玩笑的", 0), ("and I like tea", 1), ("act as a guide", 1)]
         {

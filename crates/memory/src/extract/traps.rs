@@ -98,7 +98,7 @@ fn stored(line: &Line) -> Vec<String> {
     judged(line, None).0
 }
 
-/// Returns the stored part of a line, given a known fact, and the reasons for the rest.
+/// Returns the stored part of a line, given a known fact, and the reasons for refusing the other parts.
 fn judged(line: &Line, known: Option<&str>) -> (Vec<String>, Vec<&'static str>) {
     let answer = line.answer.clone().unwrap_or_else(|| format!("echo: {}", line.said));
     let said = TranscriptTurn { forwarded: line.forwarded.is_some(), ..me(&line.said) };
@@ -142,7 +142,7 @@ fn table(text: &str) -> Vec<Line> {
 }
 
 #[test]
-fn of_two_hundred_traps_none_is_stored_and_honest_statements_are() {
+fn no_trap_is_stored_and_all_honest_statements_are() {
     let traps = table(TRAPS);
     assert_eq!(traps.len(), 200);
     let caught = traps.iter().filter(|line| !stored(line).is_empty()).map(|line| line.said.as_str());
@@ -204,7 +204,7 @@ struct Reported {
 }
 
 #[test]
-fn inputs_of_public_reports_are_judged_right() {
+fn inputs_of_public_reports_are_judged_correctly() {
     for text in include_str!("../../../../tests/memory/claims/reports.jsonl").lines() {
         let Reported { report, line, known, stored } = serde_json::from_str(text).unwrap();
         let found = judged(&line, known.as_deref()).0;

@@ -1,11 +1,11 @@
 //! Compares a proposed fact with its supporting statements, between the model's proposal and the commit. Pure.
 //!
-//! Each clause of the fact is compared with the clauses about the same thing: its subject, whether it holds, held or
-//! does not hold, whether it is certain, wanted or only imagined, and which side of a comparison is meant. Everything
-//! has to agree, so a stored fact never contradicts its quote. English and Chinese are compared by words; in any other
-//! language only an exact copy of a sentence is accepted.
+//! Each clause of the fact is compared with the statement's clauses about the same thing: its subject, whether it is
+//! true now, was true or is not true, whether it is certain, wanted or only imagined, and the side of a comparison.
+//! All of these must agree, so a stored fact never contradicts its quote. English and Chinese are compared by words;
+//! in any other language only an exact copy of a sentence is accepted.
 //!
-//! Deliberately absent: grammar and meaning. In doubt a fact is refused with a reason, and the person can repeat it.
+//! Deliberately absent: grammar and meaning. A doubtful fact is refused with a reason, and the person can repeat it.
 
 mod clauses;
 mod extent;
@@ -31,7 +31,7 @@ const SAME_SHARE: f64 = 1e-6;
 /// Minimum share of a fact's words in a statement about it.
 const MIN_SHARE: f64 = 0.34;
 
-/// Checks that a fact says the same as the statements of its source message. `quote` is the model's proof.
+/// Checks that a fact says the same as the statements of its source message. `quote` is the model's evidence.
 pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(), RefusedReason> {
     if has_secret(fact) || has_secret(quote) {
         return Err(RefusedReason::Secret);
@@ -49,20 +49,20 @@ pub(super) fn verify(fact: &str, quote: &str, statements: &[String]) -> Result<(
     claims(fact).iter().try_for_each(|part| verify_part(part, fact, &said))
 }
 
-/// Whether two texts with the same words agree in negation, time, doubt and sides.
+/// Whether two texts with the same words agree in negation, time, doubt and the sides of comparisons.
 fn agree(text: &str, other: &str) -> bool {
     let (mood, other_mood) = (Mood::from_clause(text), Mood::from_clause(other));
     mood.compare(&other_mood).is_ok() && other_mood.compare(&mood).is_ok() && !roles::are_swapped(text, other)
 }
 
-/// Whether a text only has words of a known one and does not mean the opposite.
+/// Whether all words of a text are in a known text, and the text does not mean the opposite.
 pub(super) fn restates(text: &str, known: &str) -> bool {
     let (new, old): (HashSet<String>, HashSet<String>) =
         (split_words(text).into_iter().collect(), split_words(known).into_iter().collect());
     !new.is_empty() && new.is_subset(&old) && agree(text, known)
 }
 
-/// Checks that a summary says the same as the person's statements, apart from what is already in memory.
+/// Checks that a summary says the same as the person's statements, except for sentences that restate `known` texts.
 pub(super) fn verify_summary(
     summary: &str,
     statements: &[String],
@@ -82,14 +82,14 @@ pub(super) fn verify_summary(
     )
 }
 
-/// Whether a statement has the quote, or the words of a fact.
+/// Whether a statement contains the quote or enough words of the fact.
 fn speaks_of(said: &str, fact: &str, quote: &str) -> bool {
     let (said_plain, quote) = (normalized(said), normalized(quote));
     let has_quote = said_plain.contains(quote.as_str()) || quote.contains(said_plain.as_str());
     has_quote || Subject::from_fact(fact).share_in(&recall_words(said)) >= MIN_SHARE
 }
 
-/// Accepts an exact copy of a sentence.
+/// Checks that a fact is an exact copy of a sentence.
 fn verify_copy(fact: &str, about: &[&String]) -> Result<(), RefusedReason> {
     let fact = normalized(fact);
     about.iter().any(|said| normalized(said) == fact).then_some(()).ok_or(RefusedReason::Language)
@@ -99,7 +99,7 @@ fn verify_copy(fact: &str, about: &[&String]) -> Result<(), RefusedReason> {
 struct JudgedClause {
     text: String,
     mood: Mood,
-    /// Its own subject, or that of the clause before.
+    /// Its own subject, or that of the previous clause.
     subject: ClauseSubject,
 }
 
@@ -108,7 +108,7 @@ fn claims(text: &str) -> Vec<JudgedClause> {
     let mut subject = ClauseSubject::Person;
     let claim = |clause: String| {
         subject = match clauses::subject(&clause) {
-            // "She" is the person named before.
+            // "She" is the person named in an earlier clause.
             Some(ClauseSubject::Another(None)) if matches!(subject, ClauseSubject::Another(Some(_))) => {
                 subject.clone()
             }
@@ -128,7 +128,7 @@ fn verify_part(part: &JudgedClause, fact: &str, said: &[JudgedClause]) -> Result
     let shares: Vec<f64> = said.iter().map(|claim| subject.share_in(&recall_words(&claim.text))).collect();
     let best = shares.iter().copied().fold(0.0, f64::max);
     if best <= 0.0 {
-        // A part without any of the person's words: another rule checks the share of words of the whole fact.
+        // This part has none of the person's words. Another rule checks the share of words of the whole fact.
         return Ok(());
     }
     let mut nearest: Vec<&JudgedClause> = said
@@ -137,7 +137,7 @@ fn verify_part(part: &JudgedClause, fact: &str, said: &[JudgedClause]) -> Result
         .filter(|(_, share)| **share >= best - SAME_SHARE)
         .map(|(claim, _)| claim)
         .collect();
-    // Of clauses with equally many of its words, the ones with its last word have its object.
+    // Among clauses with the same share of words, prefers those with the last word, which is the object.
     let has_object =
         |claim: &JudgedClause| last.as_ref().is_some_and(|last| recall_words(&claim.text).contains(last));
     if nearest.iter().any(|claim| has_object(claim)) {
@@ -158,7 +158,7 @@ fn compare(part: &JudgedClause, fact: &str, said: &JudgedClause) -> Result<(), R
     }
     frame::check(&part.text, fact, &said.text, said.subject == ClauseSubject::Person)?;
     extent::compare(&part.text, &said.text)?;
-    // A negation after "and" belongs to something else: "I grew up here and feet mean nothing to me".
+    // A negation after "and" applies to something else: "I grew up here and feet mean nothing to me".
     let heard = cut_behind_and(&part.text, &said.text);
     let mut mood = Mood::from_clause(heard);
     mood.unreal |= said.mood.unreal;
@@ -166,7 +166,7 @@ fn compare(part: &JudgedClause, fact: &str, said: &JudgedClause) -> Result<(), R
     if roles::are_swapped(&part.text, &said.text) { Err(RefusedReason::Opposite) } else { Ok(()) }
 }
 
-/// Returns a clause up to the "and" after the last word of the fact in it.
+/// Returns the part of a clause before the first "and" that has words of the fact before it and none after it.
 fn cut_behind_and<'t>(part: &str, said: &'t str) -> &'t str {
     let subject = Subject::from_fact(part);
     let has = |text: &str| subject.share_in(&recall_words(text)) > 0.0;

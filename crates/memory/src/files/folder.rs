@@ -1,4 +1,4 @@
-//! The files below one user's folder. Links that lead out are not followed, and files are written atomically.
+//! The files in one user's folder. Links that lead outside are not followed, and files are written atomically.
 
 use crate::{error::MemoryError, scope::MemoryScope};
 use cap_std::{
@@ -14,15 +14,15 @@ use std::{
 /// Maximum size of a file that is read, in bytes. A `memory.json` of version 1.0 with 10,000 facts has 5 MiB.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Minimum age of a file's last change, in milliseconds, for which a later change surely has another time.
+/// Minimum age of a file's last change, in milliseconds, at which the next change is certain to get a different time.
 const MIN_SETTLED_AGE: i64 = 2_000;
 
-/// Version of a file's content, without reading it.
+/// Version of a file's content, determined without reading the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FactFileVersion {
     inode: u64,
     length: u64,
-    /// Seconds and nanoseconds since 1970 of the last change of the content, and of the file.
+    /// Last change of the content (mtime) and of the file (ctime), in seconds and nanoseconds since 1970.
     modified: (i64, i64),
     changed: (i64, i64),
 }
@@ -31,7 +31,7 @@ pub(crate) struct FactFileVersion {
 pub(crate) struct UserFolder {
     dir: Dir,
     path: PathBuf,
-    /// Number of steps until the disk fails permanently, with which tests interrupt a writer.
+    /// Number of steps until the disk fails permanently. Tests use it to interrupt a writer.
     #[cfg(test)]
     pub(super) steps_left: std::cell::Cell<Option<u32>>,
 }
@@ -109,7 +109,7 @@ impl UserFolder {
         Ok(Some(bytes))
     }
 
-    /// Returns the version of a file. `None` if it changed so recently that another change could have the same version.
+    /// Returns the version of a file, or `None` if it changed so recently that the next change could look the same.
     pub(crate) fn version(&self, file: &Path, now: i64) -> Option<FactFileVersion> {
         let meta = self.dir.metadata(file).ok()?;
         let version = FactFileVersion {
@@ -127,7 +127,7 @@ impl UserFolder {
         self.dir.symlink_metadata(file).is_ok()
     }
 
-    /// Whether a file exists that is not a folder.
+    /// Whether a path exists and is not a folder.
     pub(crate) fn is_file(&self, file: impl AsRef<Path>) -> bool {
         self.dir.symlink_metadata(file).is_ok_and(|meta| !meta.is_dir())
     }
@@ -278,7 +278,7 @@ pub(crate) mod tests {
         STEPS.get()
     }
 
-    /// Makes the disk fail permanently after a number of steps, for folders that this thread opens.
+    /// Makes the disk fail permanently after a number of steps, in folders that this thread opens.
     pub(crate) fn kill_after(steps: Option<u32>) {
         STEPS.set(steps);
     }

@@ -1,6 +1,7 @@
-//! Atomic changes of several files, as in DeerFlow: the old files are copied aside, a journal records that
-//! (`prepared`), the files change, the journal records that (`committed`), and copies and journal are removed. The next
-//! program to open the folder restores the copies if it finds `prepared`. Either program can clean up after the other.
+//! Atomic changes of several files, as in DeerFlow: the old files are copied to a recovery folder, the journal records
+//! `prepared`, the files change, the journal records `committed`, and the copies and the journal are removed. The next
+//! program to open the folder restores the copies if it finds `prepared`. pudu and DeerFlow can recover each other's
+//! changes.
 
 use super::folder::UserFolder;
 use crate::error::MemoryError;
@@ -33,7 +34,7 @@ struct Journal {
     fact_ids: Vec<String>,
     #[serde(default)]
     old_entries: IndexMap<String, OldEntry>,
-    /// All files that change; DeerFlow only knows facts and the manifest.
+    /// All files that change. DeerFlow knows only facts and the manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     files: Option<Vec<JournalFile>>,
 }
@@ -50,7 +51,7 @@ struct JournalFile {
     backup: Option<String>,
 }
 
-/// Changes of files, to be made atomically.
+/// Changes of files, applied atomically.
 pub(crate) struct FileTransaction {
     /// Agent whose facts change, if there is only one.
     agent: String,
@@ -72,7 +73,7 @@ impl FileTransaction {
         self.files.insert(file, None);
     }
 
-    /// Makes the changes. After a failure the old state is restored, at the latest when the folder is opened again.
+    /// Applies the changes. After a failure the old state is restored, at the latest when the folder is opened again.
     pub(crate) fn commit(self, folder: &UserFolder) -> Result<(), MemoryError> {
         if self.files.is_empty() {
             return Ok(());
@@ -106,7 +107,7 @@ impl FileTransaction {
         }
         journal.state = "committed".to_owned();
         write_journal(folder, &journal, &aside)?;
-        // The change is now permanent, so a failure to clean up is ignored: the next opening of the folder does it.
+        // The change is now permanent. A failed cleanup is ignored, because the next opening of the folder repeats it.
         clean_up(folder, &aside).ok();
         Ok(())
     }
@@ -163,7 +164,7 @@ fn write_journal(folder: &UserFolder, journal: &Journal, aside: &Path) -> Result
     write().map_err(MemoryError::io(folder.path(JOURNAL)))
 }
 
-/// Removes the journal before the copies: a journal without copies could not be rolled back.
+/// Removes the journal, then the copies: a journal without copies could not be rolled back.
 fn clean_up(folder: &UserFolder, aside: &Path) -> io::Result<()> {
     folder.remove(Path::new(JOURNAL))?;
     folder.remove_folder(aside)?;
@@ -178,7 +179,7 @@ pub(crate) fn recover(folder: &UserFolder) -> Result<(), MemoryError> {
         let broken = |why: String| MemoryError::Broken { path: path(), why };
         let journal: Journal = serde_json::from_slice(&bytes).map_err(|error| broken(error.to_string()))?;
         if !is_plain(Path::new(&journal.operation_id)) {
-            return Err(broken("`operationId` is no plain name".to_owned()));
+            return Err(broken("`operationId` is not a plain name".to_owned()));
         }
         let aside = Path::new(RECOVERY).join(&journal.operation_id);
         match journal.state.as_str() {
@@ -191,7 +192,7 @@ pub(crate) fn recover(folder: &UserFolder) -> Result<(), MemoryError> {
     sweep(folder)
 }
 
-/// Removes copies without a journal: their writer was interrupted before it changed anything.
+/// Removes copies without a journal. Their writer was interrupted before it changed anything.
 fn sweep(folder: &UserFolder) -> Result<(), MemoryError> {
     if !folder.exists(RECOVERY) {
         return Ok(());
@@ -214,7 +215,7 @@ fn roll_back(folder: &UserFolder, journal: &Journal, aside: &Path) -> Result<(),
                     folder.create_file(&staged, &bytes)?;
                     folder.place(&staged, &file)
                 }
-                Ok(None) => Err(io::Error::new(io::ErrorKind::NotFound, "its copy is gone")),
+                Ok(None) => Err(io::Error::new(io::ErrorKind::NotFound, "its copy no longer exists")),
                 Err(error) => Err(io::Error::other(error)),
             },
         };
@@ -238,7 +239,7 @@ fn old_files(
         .iter()
         .find(|(path, name)| !safe(path) || !name.as_ref().is_none_or(|name| is_plain(Path::new(name))))
     {
-        let why = format!("it speaks of `{}`, which is outside of the user's folder", bad.display());
+        let why = format!("it names `{}`, which is outside of the user's folder", bad.display());
         return Err(MemoryError::Broken { path: folder.path(JOURNAL), why });
     }
     Ok(listed)

@@ -1,4 +1,4 @@
-//! The lock of a user's memory: DeerFlow's `flock` on `.memory.lock`, so that both programs wait for each other.
+//! The lock of a user's memory: DeerFlow's `flock` on `.memory.lock`, so that pudu and DeerFlow wait for each other.
 
 use super::folder::UserFolder;
 use crate::error::MemoryError;
@@ -11,7 +11,7 @@ const LOCK_FILE: &str = ".memory.lock";
 /// Pause between two attempts, as in DeerFlow.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The lock, held until it is dropped.
+/// The lock, released on drop.
 pub(crate) struct FolderLock {
     _file: File,
 }

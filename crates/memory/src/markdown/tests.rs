@@ -72,7 +72,7 @@ See the wiki.
 }
 
 #[test]
-fn other_ways_to_write_yaml_say_the_same() {
+fn equivalent_yaml_is_read_the_same() {
     let plain = Fact {
         topics: vec!["python".to_owned(), "runtime".to_owned()],
         source: FactSource::conversation("thread_1"),
@@ -95,25 +95,25 @@ fn other_ways_to_write_yaml_say_the_same() {
 }
 
 #[test]
-fn a_broken_file_says_what_is_wrong() {
+fn a_broken_file_is_reported_with_its_problem() {
     let head = |lines: &str| format!("---\nid: fact_1\n{lines}\n---\n\n# a\n\na\n");
     for (text, expect) in [
-        (String::new(), "does not begin with a head"),
-        ("no head".to_owned(), "does not begin with a head"),
-        ("---\nid: fact_1\ncategory: con".to_owned(), "does not begin with a head"),
-        ("---\n- a\n---\n\na\n".to_owned(), "not YAML"),
-        ("---\nid: [\n---\n\na\n".to_owned(), "not YAML"),
+        (String::new(), "does not begin with front matter"),
+        ("no head".to_owned(), "does not begin with front matter"),
+        ("---\nid: fact_1\ncategory: con".to_owned(), "does not begin with front matter"),
+        ("---\n- a\n---\n\na\n".to_owned(), "not valid YAML"),
+        ("---\nid: [\n---\n\na\n".to_owned(), "not valid YAML"),
         ("---\ncategory: context\n---\n\na\n".to_owned(), "`id` is missing"),
-        ("---\nid: fact_2\n---\n\na\n".to_owned(), "file's name says `fact_1`"),
+        ("---\nid: fact_2\n---\n\na\n".to_owned(), "the file is named `fact_1`"),
         ("---\nid: fact_1\n---\n\n# only a headline\n".to_owned(), "no text"),
         (head("user_id: bob"), "another user's"),
         (head("agent_name: other"), "another agent's"),
         (head("confidence: 1.5"), "`confidence`"),
         (head("confidence: high"), "`confidence`"),
-        (head("createdAt: soon"), "`createdAt` is no time"),
-        (head("topics: one"), "`topics` is no list"),
+        (head("createdAt: soon"), "`createdAt` is not a valid time"),
+        (head("topics: one"), "`topics` must be a list of strings"),
         (head("status: deleted"), "`status` is `deleted`"),
-        (head("revision: -1"), "`revision` is no whole number"),
+        (head("revision: -1"), "`revision` is not a whole number"),
         (format!("---\nid: fact_1\n---\n\n{}", "a".repeat(MAX_FACT_FILE_BYTES)), "larger than 256 KiB"),
     ] {
         let error = read(text.as_bytes(), "fact_1", &scope()).unwrap_err();
@@ -139,7 +139,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn written_facts_are_read_back(
         content in "[^\\s\r].{0,40}(\n.{0,40}){0,3}",
         title in prop::option::of("[a-zA-Z#:][a-z :#'\"-]{0,20}[a-z]"),
         category in "[a-z]{1,12}",
@@ -170,7 +170,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut text = b"---\nid: fact_1\n".to_vec();
         text.extend(&bytes);
         let _ = read(&bytes, "fact_1", &scope());
@@ -178,9 +178,9 @@ proptest! {
     }
 }
 
-/// A file that PyYAML 6.0.3 wrote, as DeerFlow calls it.
+/// A file written by PyYAML 6.0.3 with DeerFlow's options.
 #[test]
-fn what_pyyaml_makes_of_difficult_texts_is_read_as_it_was_meant() {
+fn difficult_texts_written_by_pyyaml_are_read_correctly() {
     let fact = read(include_bytes!("pyyaml.md"), "fact_ab12", &scope()).unwrap();
     let topics = [
         "yes",

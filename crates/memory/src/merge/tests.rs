@@ -83,7 +83,7 @@ fn check(store: &MemoryStore) {
 }
 
 #[test]
-fn two_memories_become_one_and_again_changes_nothing() {
+fn merging_two_memories_is_idempotent() {
     let home = tempfile::tempdir().unwrap();
     let store = furnished(home.path());
     let merged = store.merge(&user("phone"), &user("ada"), NOW).unwrap();
@@ -93,13 +93,13 @@ fn two_memories_become_one_and_again_changes_nothing() {
     store.merge(&user("nobody"), &user("ada"), NOW + 1).unwrap();
     std::fs::create_dir_all(home.path().join("users/new/threads")).unwrap();
     store.merge(&user("new"), &user("ada"), NOW + 1).unwrap();
-    assert!(!home.path().join("users/new/memory.json").exists(), "nothing was there");
+    assert!(!home.path().join("users/new/memory.json").exists(), "there was no memory");
     store.merge(&user("ada"), &user("ada"), NOW + 1).unwrap();
     check(&store);
 }
 
 #[test]
-fn a_merge_that_dies_anywhere_goes_on_and_loses_and_doubles_nothing() {
+fn an_interrupted_merge_continues_without_loss_or_duplicates() {
     for steps in 0.. {
         let home = tempfile::tempdir().unwrap();
         let store = furnished(home.path());
@@ -116,7 +116,7 @@ fn a_merge_that_dies_anywhere_goes_on_and_loses_and_doubles_nothing() {
 }
 
 #[test]
-fn two_facts_of_one_name_are_both_kept_and_what_cannot_be_read_stays() {
+fn facts_with_equal_names_are_both_kept_and_unreadable_ones_stay() {
     let home = tempfile::tempdir().unwrap();
     let store = MemoryStore::new(home.path().to_owned(), MemoryOptions::default());
     for (name, content) in [("ada", "Likes tea"), ("phone", "Likes milk")] {

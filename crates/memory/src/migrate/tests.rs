@@ -49,7 +49,7 @@ fn memory_of_version_1_moves_into_files_and_stays_as_a_backup() {
     assert_eq!(kept, old_memory());
     let manifest = fs::read_to_string(scene.user().join("memory.json")).unwrap();
     assert!(manifest.contains("\"2.0\"") && !manifest.contains("facts"), "{manifest}");
-    assert_eq!(scene.read(), document, "once is enough");
+    assert_eq!(scene.read(), document, "one copy is enough");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn an_empty_or_unversioned_memory_becomes_one_of_version_2() {
 }
 
 #[test]
-fn a_backup_of_something_else_stops_the_migration() {
+fn an_unrelated_backup_prevents_the_migration() {
     let scene = Scene::new();
     let path = scene.put("memory.json", old_memory());
     let backup = scene.put("memory.json.v1.bak", "{}");
@@ -74,7 +74,7 @@ fn a_backup_of_something_else_stops_the_migration() {
     assert!(matches!(&error, MemoryError::Migration { path, .. } if *path == backup), "{error}");
     assert_eq!(fs::read_to_string(&path).unwrap(), old_memory());
     fs::write(&backup, old_memory()).unwrap();
-    assert_eq!(scene.read().facts.len(), 3, "the same backup does not");
+    assert_eq!(scene.read().facts.len(), 3, "an identical backup does not");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn an_agents_own_memory_joins_the_users() {
     assert_eq!(document.summaries.get(SummaryKey::TopOfMind).text, "pudu");
     assert!(!exists(&own) && exists(own.with_file_name("memory.json.v1.bak")));
     assert_eq!(scene.read().facts.len(), 3);
-    // Another one that contradicts the user's summaries.
+    // Another memory that contradicts the user's summaries.
     let other = scene.put("agents/other/memory.json", agent("deer"));
     let error = scene.store.read(&scene.scope, NOW).unwrap_err();
     assert!(
@@ -101,7 +101,7 @@ fn an_agents_own_memory_joins_the_users() {
     fs::write(&other, agent("pudu")).unwrap();
     scene.read();
     assert!(!exists(&other));
-    // One that is broken is told, and the rest is read.
+    // A broken file is reported, and the others are read.
     let broken = scene.put("agents/other/memory.json", "{");
     let document = scene.read();
     assert_eq!((document.facts.len(), document.broken[0].path.clone()), (3, broken));
@@ -120,7 +120,7 @@ fn the_earlier_default_agent_becomes_the_one_without_a_name() {
     assert!(!exists(path));
     let text = fs::read_to_string(scene.user().join(scene.file(id))).unwrap();
     assert!(text.contains("agent_name: \"__default__\""), "{text}");
-    // A custom agent of that name stays what it is.
+    // A custom agent with that name is unchanged.
     let scene = Scene::new();
     let path = old(&scene);
     scene.put("agents/lead-agent/config.yaml", "name: lead-agent");
@@ -129,7 +129,7 @@ fn the_earlier_default_agent_becomes_the_one_without_a_name() {
 }
 
 #[test]
-fn a_migration_killed_at_any_step_is_begun_again() {
+fn a_migration_killed_at_any_step_is_restarted() {
     let expect = {
         let scene = Scene::new();
         scene.put("memory.json", old_memory());

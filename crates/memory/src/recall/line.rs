@@ -7,7 +7,7 @@ use pudu_store::RecallHit;
 /// The displayed fields of a fact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecallableFact<'f> {
-    /// Its id, as it was indexed.
+    /// Its id in the search index.
     pub id: &'f str,
     /// Its category.
     pub category: &'f str,
@@ -24,7 +24,7 @@ pub struct RecallableFact<'f> {
 /// Maximum length of a line, in characters, so that one text does not use up the budget.
 const MAX_LINE_CHARS: usize = 800;
 
-/// Returns `- [category | 0.95 | 2026-03-01] text`, in a room with the author's name before the text.
+/// Returns `- [category | 0.95 | 2026-03-01] text`. In a room, the author's name precedes the text.
 pub(super) fn fact(fact: &RecallableFact<'_>) -> String {
     let name = fact.author.map(|name| format!("{}: ", plain(name))).unwrap_or_default();
     let head = fact_head(&plain(fact.category), fact.confidence, fact.at);
@@ -41,7 +41,7 @@ pub(super) fn turn(hit: &RecallHit, zone: &TimeZone) -> String {
     }
 }
 
-/// Returns a text that is safe on one line between tags: it cannot imitate their end.
+/// Puts a text on one line and escapes it, so that it cannot imitate the end of the tags around it.
 fn plain(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let line = words.collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! Whether a question is about the person, so that memory may have the answer, or about the world.
+//! Distinguishes questions about the person, which memory may answer, from questions about the world.
 
 use regex::Regex;
 use std::sync::LazyLock;
@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 struct QuestionRules {
     /// A request for instructions: "how do I", "我该".
     how_to: Regex,
-    /// Mentions the person, or an earlier conversation.
+    /// A mention of the person or of an earlier conversation.
     own: Regex,
-    /// Has a word of a language whose questions are distinguished.
+    /// A word of English or Chinese, in which the two kinds of questions can be distinguished.
     known: Regex,
 }
 
@@ -27,7 +27,8 @@ static RULES: LazyLock<Option<QuestionRules>> = LazyLock::new(|| {
     })
 });
 
-/// Whether a question is about the person. One in a language other than English and Chinese counts as such.
+/// Returns whether a question is about the person. Questions in languages other than English and Chinese count as
+/// personal.
 pub(super) fn is_personal(question: &str) -> bool {
     let Some(rules) = RULES.as_ref() else { return true };
     let plain = question.replace('\u{2019}', "'");
@@ -42,8 +43,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_about_the_person_are_told_from_others() {
-        assert!(RULES.is_some(), "every pattern is one");
+    fn questions_about_the_person_are_distinguished_from_others() {
+        assert!(RULES.is_some(), "every pattern compiles");
         for (question, expect) in [
             ("What is my dog called?", true),
             ("What am I allergic to?", true),

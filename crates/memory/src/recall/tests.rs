@@ -64,7 +64,7 @@ fn facts_and_turns_are_dated_lines_that_end_no_tag() {
 }
 
 #[test]
-fn what_has_too_little_of_the_best_or_was_given_before_is_left_out() {
+fn weak_matches_and_earlier_entries_are_left_out() {
     let hits = hits(
         &[("a", "", 1.0), ("b", "", MIN_SHARE_OF_BEST - 0.01), ("c", "", MIN_SHARE_OF_BEST)],
         &[("a", "I one", 1.0), ("d", "I two", 0.0), ("e", "I one", 1.0)],
@@ -74,7 +74,7 @@ fn what_has_too_little_of_the_best_or_was_given_before_is_left_out() {
         let ids = choose(&hits, &facts, 2_000, given).ids;
         ids.iter().map(|id| id.doc.clone()).collect::<Vec<_>>().join(" ")
     };
-    // The turn `e` says what `a` says.
+    // The turn `e` repeats the text of `a`.
     assert_eq!(docs(&[]), "a c a");
     assert_eq!(docs(&[(RecallKind::Fact, "a")]), "c a");
     assert_eq!(docs(&[(RecallKind::Turn, "a"), (RecallKind::Fact, "c")]), "a e");
@@ -82,8 +82,8 @@ fn what_has_too_little_of_the_best_or_was_given_before_is_left_out() {
 }
 
 #[test]
-fn a_question_that_no_hit_answers_brings_nothing() {
-    for (share, matched, named, told) in [
+fn a_question_without_matches_recalls_nothing() {
+    for (share, matched, named, recalled) in [
         (0.24, 1, false, false),
         (0.25, 1, false, true),
         (0.09, 3, false, false),
@@ -95,12 +95,12 @@ fn a_question_that_no_hit_answers_brings_nothing() {
     ] {
         let hit = RecallHit { matched, named, ..hit(RecallKind::Turn, "m", "I like tea", share) };
         let hits = RecallHits { facts: Vec::new(), turns: vec![hit] };
-        assert_eq!(!choose(&hits, &[], 2_000, &[]).ids.is_empty(), told, "{share} {matched} {named}");
+        assert_eq!(!choose(&hits, &[], 2_000, &[]).ids.is_empty(), recalled, "{share} {matched} {named}");
     }
 }
 
 #[test]
-fn each_kind_has_half_of_the_budget_and_what_the_other_leaves() {
+fn each_kind_has_half_of_the_budget_and_the_others_remainder() {
     let text = "x".repeat(365);
     let texts: Vec<String> = (0..30).map(|n| format!("I {n:03} {text}")).collect();
     let ids: Vec<String> = (0..30).map(|n| n.to_string()).collect();
@@ -108,7 +108,7 @@ fn each_kind_has_half_of_the_budget_and_what_the_other_leaves() {
         ids.iter().zip(&texts).map(|(id, text)| (id.as_str(), text.as_str(), 1.0)).collect();
     let facts: Vec<_> = ids.iter().zip(&texts).map(|(id, text)| fact(id, text)).collect();
     for (hits, tokens, expected) in [
-        // What is too little for a fact more is the turns'.
+        // A remainder that is too small for another fact is used for turns.
         (hits(&many, &many), 2_000, (9, 11)),
         (hits(&many, &many), 500, (2, 3)),
         (hits(&many, &many[..2]), 2_000, (17, 2)),
@@ -136,8 +136,8 @@ fn tokens_are_counted_as_deerflow_counts_characters() {
 }
 
 #[test]
-fn a_question_about_the_world_needs_most_of_its_words_and_a_turn_that_only_asks_is_never_told() {
-    for (question, text, share, matched, told) in [
+fn general_questions_need_most_words_and_questions_are_never_recalled() {
+    for (question, text, share, matched, recalled) in [
         ("What is the capital?", "I like tea", 0.39, 2, false),
         ("What is the capital?", "I like tea", 0.4, 2, true),
         ("What is the capital?", "I like tea", 0.59, 1, false),
@@ -149,7 +149,11 @@ fn a_question_about_the_world_needs_most_of_its_words_and_a_turn_that_only_asks_
         let hit = RecallHit { matched, ..hit(RecallKind::Turn, "m", text, share) };
         let hits = RecallHits { facts: Vec::new(), turns: vec![hit] };
         let budget = RecallBudget { question, tokens: 2_000, given: &HashSet::new(), zone: &TimeZone::UTC };
-        assert_eq!(!choose_recalled(&hits, &[], &budget).ids.is_empty(), told, "{question} {text} {share}");
+        assert_eq!(
+            !choose_recalled(&hits, &[], &budget).ids.is_empty(),
+            recalled,
+            "{question} {text} {share}"
+        );
     }
 }
 

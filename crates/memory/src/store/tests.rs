@@ -11,7 +11,7 @@ use serde_json::json;
 use std::{fs, time::Duration};
 
 #[test]
-fn nobodys_memory_is_empty_and_reading_it_makes_no_file() {
+fn a_missing_memory_is_empty_and_reading_it_creates_no_file() {
     let scene = Scene::new();
     let document = scene.read();
     assert!(document.facts.is_empty() && document.summaries.is_empty() && !document.stored);
@@ -20,7 +20,7 @@ fn nobodys_memory_is_empty_and_reading_it_makes_no_file() {
 }
 
 #[test]
-fn what_is_added_is_read_by_another_store_of_the_home() {
+fn added_facts_are_read_by_another_store_of_the_home() {
     let scene = Scene::new();
     let origin =
         FactOrigin { author: Some("U1".into()), quote: Some("I like tea".into()), ..FactOrigin::default() };
@@ -50,7 +50,7 @@ fn what_is_added_is_read_by_another_store_of_the_home() {
 }
 
 #[test]
-fn requests_that_cannot_be_are_refused() {
+fn invalid_requests_are_refused() {
     let scene =
         Scene::with(MemoryOptions { max_content_chars: 10, max_facts: 1, ..MemoryOptions::default() });
     let id = scene.add("Likes tea");
@@ -65,7 +65,7 @@ fn requests_that_cannot_be_are_refused() {
     assert_eq!(refused(crate::NewFact { confidence: f64::NAN, ..new("a") }), MemoryRefusal::BadConfidence);
     assert_eq!(refused(crate::NewFact { confidence: 0.1, ..new("a") }), MemoryRefusal::NoRoom { max: 1 });
     assert_eq!(scene.contents(), ["Likes tea"]);
-    assert_eq!(scene.read().revision, 1, "a refused request writes nothing");
+    assert_eq!(scene.read().revision, 1, "a refused request writes no file");
     let missing = FactId::new("fact_0").unwrap();
     assert!(matches!(
         scene.store.update(&scene.scope, &missing, FactEdit::default(), NOW),
@@ -107,7 +107,7 @@ fn deerflows_files_and_edits_by_hand_are_seen_and_kept() {
     assert_eq!((document.revision, document.facts[0].revision), (7, 4));
     assert_eq!(document.summaries.get(SummaryKey::WorkContext).text, "Works at X");
     assert_eq!(document.facts[0].source.thread.as_deref(), Some("t1"));
-    // By hand, and memory.json is as it was.
+    // Changed by hand; memory.json is unchanged.
     fs::write(&path, text.replace("Likes tea", "Likes coffee")).unwrap();
     assert_eq!(scene.contents(), ["Likes coffee"]);
     scene
@@ -135,7 +135,7 @@ fn deerflows_files_and_edits_by_hand_are_seen_and_kept() {
 }
 
 #[test]
-fn one_broken_file_takes_nothing_but_itself_away() {
+fn a_broken_file_affects_nothing_else() {
     let scene = Scene::new();
     scene.add("Likes tea");
     let broken = fact("fact_bad", "x");
@@ -152,7 +152,7 @@ fn one_broken_file_takes_nothing_but_itself_away() {
     let error = scene.store.commit(&document, &changes, NOW).unwrap_err();
     assert!(matches!(&error, MemoryError::Broken { path: at, .. } if *at == path), "{error}");
     scene.add("Likes coffee");
-    assert!(fs::read_to_string(&path).unwrap().ends_with("confidence: ["), "it is as it was");
+    assert!(fs::read_to_string(&path).unwrap().ends_with("confidence: ["), "the file is unchanged");
     let gone = scene.forget(&FactId::new("fact_bad").unwrap());
     assert_eq!(gone.forgotten, [FactId::new("fact_bad").unwrap()]);
     assert!(!exists(path));
@@ -172,7 +172,7 @@ fn a_broken_manifest_leaves_the_facts_readable_and_is_never_overwritten() {
 }
 
 #[test]
-fn agents_and_users_do_not_see_each_others_facts_and_share_summaries_alone() {
+fn agents_and_users_share_only_summaries() {
     let scene = Scene::new();
     let user = scene.scope.user().clone();
     let research = MemoryScope::of_agent(user.clone(), "Research").unwrap();
@@ -191,7 +191,7 @@ fn agents_and_users_do_not_see_each_others_facts_and_share_summaries_alone() {
     assert_eq!(facts(&research), (vec!["Research's".to_owned()], "pudu".to_owned()));
     assert_eq!(facts(&bob), (vec!["Bob's".to_owned()], String::new()));
     assert_eq!(scene.store.agents(&user).unwrap(), ["__default__", "research"]);
-    // A file that was copied from one user or agent to another is nobody's.
+    // A file that was copied from another user or agent is ignored.
     let (id, text) = (scene.read().facts[0].id.clone(), scene.files());
     let mine = text.iter().find(|(path, _)| path.ends_with(scene.file(id.as_str()))).unwrap();
     let theirs = scene.home.path().join(bob_file(bob.user(), &scene.file(id.as_str())));
@@ -222,7 +222,7 @@ fn no_link_leads_out_of_a_users_folder() {
     std::os::unix::fs::symlink(&outside, scene.user().join("agents/evil")).unwrap();
     let evil = MemoryScope::of_agent(scene.scope.user().clone(), "evil").unwrap();
     assert!(scene.store.add(&evil, new("x"), NOW).is_err());
-    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "nothing was written there");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "no file was written there");
     // A user's folder that is a link out of the home.
     let elsewhere = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), scene.home.path().join("users/carol")).unwrap();
@@ -232,7 +232,7 @@ fn no_link_leads_out_of_a_users_folder() {
 }
 
 #[test]
-fn what_gave_way_is_kept_aside_and_bounded() {
+fn replaced_facts_are_set_aside_up_to_a_limit() {
     let scene = Scene::with(MemoryOptions { max_superseded: 3, ..MemoryOptions::default() });
     for n in 0..5 {
         let old = scene.add(&format!("Lives in city {n}"));
@@ -295,7 +295,7 @@ fn forgetting_leaves_no_trace() {
 }
 
 #[test]
-fn clearing_takes_every_agents_facts_and_leaves_the_agents() {
+fn clearing_removes_the_facts_of_all_agents_but_not_the_agents() {
     let scene = Scene::new();
     let user = scene.scope.user().clone();
     let research = MemoryScope::of_agent(user.clone(), "research").unwrap();
@@ -325,7 +325,7 @@ fn an_export_can_be_imported_at_any_time() {
     scene.store.change(&scene.scope, NOW, |_| Ok(changes)).unwrap();
     let export = scene.store.export(&scene.scope, NOW).unwrap();
     let again = scene.store.import(&scene.scope, &export, NOW).unwrap();
-    assert_eq!((again.changed.len(), again.document.revision), (0, 2), "the same changes nothing");
+    assert_eq!((again.changed.len(), again.document.revision), (0, 2), "a repetition changes nothing");
     scene
         .store
         .update(
@@ -383,7 +383,7 @@ fn smaller_caps_delete_nothing() {
 }
 
 #[test]
-fn a_full_memory_evicts_on_the_record() {
+fn evictions_from_a_full_memory_are_recorded() {
     for eviction in [EvictionPolicy::Confidence, EvictionPolicy::Hybrid] {
         let scene = Scene::with(MemoryOptions {
             max_facts: 3,
@@ -406,7 +406,7 @@ fn a_full_memory_evicts_on_the_record() {
         assert_eq!(audit[1]["policyVersion"], eviction.name());
         assert_eq!(audit[1]["reservedCorrectionSlots"], 1);
         let aside = scene.store.superseded(&scene.scope).unwrap();
-        assert_eq!(aside.len(), 4, "what was evicted is kept aside");
+        assert_eq!(aside.len(), 4, "the evicted fact is set aside");
     }
 }
 
@@ -461,7 +461,7 @@ fn two_writers_lose_nothing() {
 }
 
 #[test]
-fn a_lock_that_is_not_to_be_had_is_told() {
+fn an_unavailable_lock_is_reported() {
     let scene =
         Scene::with(MemoryOptions { lock_timeout: Duration::from_millis(60), ..MemoryOptions::default() });
     scene.add("Likes tea");
@@ -510,7 +510,7 @@ fn the_files_beside_facts_have_their_forms() {
 }
 
 #[test]
-fn nothing_is_written_that_could_not_be_read_again() {
+fn unreadable_facts_are_never_written() {
     let scene = Scene::new();
     let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
     let document = |item: serde_json::Value| json!({"facts": [item]});
@@ -532,7 +532,7 @@ fn nothing_is_written_that_could_not_be_read_again() {
         assert_eq!(
             (scene.contents(), document.broken.len()),
             (vec!["good".to_owned()], 0),
-            "the backup has the other"
+            "the backup contains the other summary"
         );
         assert_eq!(document.facts[0].extra["note"], 1);
     }
@@ -568,7 +568,7 @@ fn a_conversation_becomes_facts_in_files() {
         r#"{{"user": {{}}, "history": {{}}, "newFacts": [{{"content": "Lives in Rome", "quote": "I moved to Rome", "category": "context", "confidence": 0.95, "scope": "user", "durability": "durable", "authority": "descriptive"}}], "factsToRemove": [{{"id": "{old}", "scope": "user", "reason": "moved", "replacementFactIndex": 0}}]}}"#
     );
     let proposal = Proposal::parse(&answer).unwrap();
-    // Somebody else writes while the model thinks.
+    // Another writer changes the memory while the model works.
     scene.add("Has a car");
     let apply = |document: &crate::MemoryDocument| {
         let extraction = Extraction {
@@ -591,18 +591,18 @@ fn a_conversation_becomes_facts_in_files() {
         scene.read().fact(&done.added[0]).unwrap().origin.as_ref().unwrap().author.as_deref(),
         Some("U1")
     );
-    // The same answer again, as after a crash before the caller noted that it was done.
+    // The same answer again, as after a crash before the caller recorded its completion.
     let again = scene.store.change(&scene.scope, NOW, |document| Ok(apply(document))).unwrap();
     assert_eq!((again.added.len(), again.document.revision), (0, done.document.revision));
-    // What the model saw is not what stands any more.
+    // The memory that the model saw has changed.
     scene.forget(&old);
     let (back, _) = scene.store.add(&scene.scope, new("Lives in Paris"), NOW + 1).unwrap();
     assert_ne!(back, old);
 }
 
-/// An older release stored beside the facts how far conversations were read.
+/// An older release stored reading positions next to the facts.
 #[test]
-fn reading_marks_of_an_older_home_change_nothing_and_go_with_the_next_change() {
+fn reading_marks_of_an_older_home_are_ignored_and_removed_with_the_next_change() {
     let scene = Scene::new();
     let origin = FactOrigin { message: Some("m1".into()), ..FactOrigin::default() };
     let source = FactSource::conversation("t1");
@@ -624,7 +624,7 @@ fn reading_marks_of_an_older_home_change_nothing_and_go_with_the_next_change() {
 fn a_file_of_a_fact_is_read_once_until_it_changes() {
     let scene = Scene::new();
     let (tea, milk) = (scene.add("Likes tea"), scene.add("Likes milk"));
-    // Long after the last change.
+    // A file that was last changed long ago.
     let later = NOW + 100 * 365 * 24 * 3_600_000;
     let read = |now| {
         let before = facts_read();
@@ -638,11 +638,11 @@ fn a_file_of_a_fact_is_read_once_until_it_changes() {
     check(NOW, "Likes milk, Likes tea", 2);
     check(later, "Likes milk, Likes tea", 2);
     check(later, "Likes milk, Likes tea", 0);
-    // By hand, as long as before.
+    // Changed by hand, to a text of the same length.
     let path = scene.user().join(scene.file(tea.as_str()));
     let text = fs::read_to_string(&path).unwrap().replace("tea", "pie");
     fs::write(&path, text).unwrap();
-    // The time of a file is too coarse for two changes of a test.
+    // File times are too coarse to distinguish two changes in a test.
     let file = fs::File::options().write(true).open(&path).unwrap();
     file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(3_600)).unwrap();
     check(later, "Likes milk, Likes pie", 1);

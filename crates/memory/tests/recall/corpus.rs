@@ -1,13 +1,13 @@
-//! Conversations over months between two people, made from a seed: what they say, the facts that an extractor would
-//! keep of it, and questions whose evidence is known. In LoCoMo's manner, with nothing of its text.
+//! Conversations of two people over months, generated from a seed: their messages, the facts that an extractor would
+//! store, and questions with known evidence. They follow LoCoMo's design without its text.
 //!
-//! The questions do not repeat their evidence: they have other verbs, and a third of them names things by another word.
-//! Much is said that only sounds like evidence: the other person's events of the same kind, other events of the same
-//! person, and idle talk about the same things. Not every event becomes a fact, and some facts lost what matters.
+//! The questions do not repeat their evidence: they use other verbs, and a third of them another word for the thing.
+//! Many messages only resemble evidence: the other person's events of the same kind, other events of the same
+//! person, and small talk about the same things. Not every event becomes a fact, and some facts lack the answer.
 
 use fastrand::Rng;
 
-/// What can happen to people, and how it is told and asked for. `{a}` is who tells, `{b}` who listens, `{x}` the thing
+/// A kind of event, with its statements and questions. `{a}` is the speaker, `{b}` the listener, `{x}` the thing
 /// and `{y}` the detail.
 pub(crate) struct EventKind {
     pub(crate) turns: &'static [&'static str],
@@ -16,11 +16,11 @@ pub(crate) struct EventKind {
     pub(crate) asks: &'static [&'static str],
     /// A question about its time.
     pub(crate) when: &'static str,
-    /// A question about all events of the kind of one person.
+    /// A question about all events of this kind of one person.
     pub(crate) all: &'static str,
-    /// Names the event in a question about two.
+    /// The name of the event in a question about two events.
     pub(crate) clause: &'static str,
-    /// Idle talk.
+    /// Small talk.
     pub(crate) noise: &'static [&'static str],
     /// Things, and another word for each.
     pub(crate) xs: &'static [(&'static str, &'static str)],
@@ -30,19 +30,19 @@ pub(crate) struct EventKind {
 pub(crate) struct Language {
     pub(crate) names: &'static [(&'static str, &'static str)],
     pub(crate) kinds: &'static [EventKind],
-    /// What people call themselves.
+    /// The first-person pronouns.
     pub(crate) me: &'static str,
     pub(crate) mine: &'static str,
     /// A question about two events.
     pub(crate) before: &'static str,
     pub(crate) chat: &'static [&'static str],
-    /// Questions that have nothing to do with anybody.
+    /// Questions unrelated to any person.
     pub(crate) unrelated: &'static [&'static str],
-    /// The same in everyday words, many of which the conversations have.
+    /// Unrelated questions in everyday words, many of which occur in the conversations.
     pub(crate) everyday: &'static [&'static str],
 }
 
-/// Something that was said.
+/// A message.
 pub(crate) struct Turn {
     pub(crate) id: String,
     pub(crate) thread: String,
@@ -51,7 +51,7 @@ pub(crate) struct Turn {
     pub(crate) text: String,
 }
 
-/// Something that was extracted.
+/// An extracted fact.
 pub(crate) struct Fact {
     pub(crate) id: String,
     pub(crate) author: &'static str,
@@ -67,7 +67,7 @@ pub(crate) enum Hop {
     Time,
 }
 
-/// A question with its pieces of evidence: of each, the ids of the turn and the facts that have it.
+/// A question with its pieces of evidence, each as the ids of the turn and the facts that contain it.
 pub(crate) struct Question {
     pub(crate) text: String,
     pub(crate) hop: Hop,
@@ -85,7 +85,7 @@ struct Happening {
     kind: usize,
     who: usize,
     x: usize,
-    /// Ids of what tells of it in full, and of what tells that it happened.
+    /// Ids of the entries with all details, and of those that only mention the event.
     full: Vec<String>,
     bare: Vec<String>,
 }
@@ -95,24 +95,29 @@ const START: i64 = 1_767_225_600_000;
 const SESSIONS: usize = 34;
 const TURNS_IN_SESSION: usize = 24;
 
-/// Makes the conversation of one number.
+/// Generates the conversation with a number.
 pub(crate) fn conversation(language: &Language, number: usize, seed: u64) -> Conversation {
     let rng = Rng::with_seed(seed ^ (number as u64) << 8);
     let pair = language.names[number % language.names.len()];
-    let mut teller =
-        Teller { language, rng, names: [pair.0, pair.1], made: Conversation::default(), events: Vec::new() };
+    let mut generator = Generator {
+        language,
+        rng,
+        names: [pair.0, pair.1],
+        result: Conversation::default(),
+        events: Vec::new(),
+    };
     for session in 0..SESSIONS {
-        teller.session(number, session);
+        generator.session(number, session);
     }
-    teller.ask();
-    teller.made
+    generator.ask();
+    generator.result
 }
 
-struct Teller<'l> {
+struct Generator<'l> {
     language: &'l Language,
     rng: Rng,
     names: [&'static str; 2],
-    made: Conversation,
+    result: Conversation,
     events: Vec<Happening>,
 }
 
@@ -123,7 +128,7 @@ fn fill(text: &str, parts: [&str; 4]) -> String {
         .fold(text.to_owned(), |text, (mark, part)| text.replace(mark, part))
 }
 
-impl Teller<'_> {
+impl Generator<'_> {
     fn pick(&mut self, list: &[&'static str]) -> &'static str {
         list[self.rng.usize(..list.len())]
     }
@@ -135,53 +140,53 @@ impl Teller<'_> {
             let (who, at) = (place % 2, begun + place as i64 * 60_000);
             match self.rng.u32(0..100) {
                 0..16 => self.event(who, at, &thread),
-                16..42 => self.idle(who, at, &thread),
+                16..42 => self.small_talk(who, at, &thread),
                 _ => {
                     let text = self.pick(self.language.chat);
                     let text = fill(text, [self.names[who], self.names[1 - who], "", ""]);
-                    self.say(who, at, &thread, text);
+                    self.add_turn(who, at, &thread, text);
                 }
             }
         }
     }
 
-    fn say(&mut self, who: usize, at: i64, thread: &str, text: String) -> String {
-        let id = format!("m{}", self.made.turns.len());
+    fn add_turn(&mut self, who: usize, at: i64, thread: &str, text: String) -> String {
+        let id = format!("m{}", self.result.turns.len());
         let turn = Turn { id: id.clone(), thread: thread.to_owned(), author: self.names[who], at, text };
-        self.made.turns.push(turn);
+        self.result.turns.push(turn);
         id
     }
 
-    fn keep(&mut self, who: usize, at: i64, text: String) -> String {
-        let id = format!("fact_{:08x}", self.made.facts.len());
+    fn add_fact(&mut self, who: usize, at: i64, text: String) -> String {
+        let id = format!("fact_{:08x}", self.result.facts.len());
         let confidence = f64::from(self.rng.u32(50..100)) / 100.0;
-        self.made.facts.push(Fact { id: id.clone(), author: self.names[who], at, confidence, text });
+        self.result.facts.push(Fact { id: id.clone(), author: self.names[who], at, confidence, text });
         id
     }
 
-    /// Something happened, once for each thing and person.
+    /// Adds an event, at most once for each thing and person.
     fn event(&mut self, who: usize, at: i64, thread: &str) {
         let kind = self.rng.usize(..self.language.kinds.len());
-        let told = &self.language.kinds[kind];
-        let (x, y) = (self.rng.usize(..told.xs.len()), self.rng.usize(..told.ys.len()));
+        let event_kind = &self.language.kinds[kind];
+        let (x, y) = (self.rng.usize(..event_kind.xs.len()), self.rng.usize(..event_kind.ys.len()));
         if self.events.iter().any(|event| (event.kind, event.who, event.x) == (kind, who, x)) {
-            return self.idle(who, at, thread);
+            return self.small_talk(who, at, thread);
         }
-        let parts = [self.names[who], self.names[1 - who], told.xs[x].0, told.ys[y]];
-        let text = fill(self.pick(told.turns), parts);
-        let turn = self.say(who, at, thread, text);
+        let parts = [self.names[who], self.names[1 - who], event_kind.xs[x].0, event_kind.ys[y]];
+        let text = fill(self.pick(event_kind.turns), parts);
+        let turn = self.add_turn(who, at, thread, text);
         let (mut full, mut bare) = (vec![turn.clone()], vec![turn]);
         match self.rng.u32(0..100) {
             0..70 => {
-                let text = fill(self.pick(told.facts), parts);
-                let fact = self.keep(who, at, text);
+                let text = fill(self.pick(event_kind.facts), parts);
+                let fact = self.add_fact(who, at, text);
                 full.push(fact.clone());
                 bare.push(fact);
             }
-            // The detail is lost.
+            // The fact lacks the detail.
             70..85 => {
-                let text = format!("{}: {}", self.names[who], fill(told.clause, parts));
-                let fact = self.keep(who, at, text);
+                let text = format!("{}: {}", self.names[who], fill(event_kind.clause, parts));
+                let fact = self.add_fact(who, at, text);
                 bare.push(fact);
             }
             _ => {}
@@ -189,16 +194,16 @@ impl Teller<'_> {
         self.events.push(Happening { kind, who, x, full, bare });
     }
 
-    fn idle(&mut self, who: usize, at: i64, thread: &str) {
+    fn small_talk(&mut self, who: usize, at: i64, thread: &str) {
         let kind = self.rng.usize(..self.language.kinds.len());
-        let told = &self.language.kinds[kind];
-        let x = told.xs[self.rng.usize(..told.xs.len())].0;
-        let text = fill(self.pick(told.noise), [self.names[who], self.names[1 - who], x, ""]);
+        let event_kind = &self.language.kinds[kind];
+        let x = event_kind.xs[self.rng.usize(..event_kind.xs.len())].0;
+        let text = fill(self.pick(event_kind.noise), [self.names[who], self.names[1 - who], x, ""]);
         if self.rng.u32(0..100) < 65 {
             let text = format!("{}: {text}", self.names[who]);
-            self.keep(who, at, text);
+            self.add_fact(who, at, text);
         }
-        self.say(who, at, thread, text);
+        self.add_turn(who, at, thread, text);
     }
 
     fn ask(&mut self) {
@@ -215,7 +220,7 @@ impl Teller<'_> {
         }
     }
 
-    /// Names the thing by its own word, or in a third of the questions by the other one.
+    /// Returns the word for the thing; in a third of the questions, the other word.
     fn thing(&mut self, event: usize) -> &'static str {
         let Happening { kind, x, .. } = self.events[event];
         let (own, other) = self.language.kinds[kind].xs[x];
@@ -224,14 +229,14 @@ impl Teller<'_> {
 
     fn ask_about(&mut self, at: usize) {
         let (kind, who) = (self.events[at].kind, self.events[at].who);
-        let told = &self.language.kinds[kind];
+        let event_kind = &self.language.kinds[kind];
         let parts = [self.names[who], self.names[1 - who], self.thing(at), ""];
         if self.rng.u32(0..100) < 70 {
-            let text = fill(self.pick(told.asks), parts);
+            let text = fill(self.pick(event_kind.asks), parts);
             self.question(who, text, Hop::Single, vec![self.events[at].full.clone()]);
         }
         if self.rng.u32(0..100) < 40 {
-            self.question(who, fill(told.when, parts), Hop::Time, vec![self.events[at].bare.clone()]);
+            self.question(who, fill(event_kind.when, parts), Hop::Time, vec![self.events[at].bare.clone()]);
         }
     }
 
@@ -257,12 +262,12 @@ impl Teller<'_> {
         self.question(who, fill(self.language.before, [self.names[who], "", &x, &y]), Hop::Multi, evidence);
     }
 
-    /// A quarter of the questions is asked by the person themselves, who does not say their own name.
+    /// A quarter of the questions is asked in the first person, without the name.
     fn question(&mut self, who: usize, mut text: String, hop: Hop, evidence: Vec<Vec<String>>) {
         if self.rng.u32(0..4) == 0 {
             let name = self.names[who];
             text = text.replace(&format!("{name}'s"), self.language.mine).replace(name, self.language.me);
         }
-        self.made.questions.push(Question { text, hop, evidence });
+        self.result.questions.push(Question { text, hop, evidence });
     }
 }

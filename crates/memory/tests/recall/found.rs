@@ -1,4 +1,4 @@
-//! Asks the questions of a corpus and counts whose evidence is in what would be told.
+//! Asks the questions of a corpus, and counts those whose evidence is recalled.
 
 use crate::{
     chinese::CHINESE,
@@ -14,11 +14,11 @@ use std::collections::HashSet;
 pub(crate) const AGENT: &str = "__default__";
 const SEED: u64 = 20_261_101;
 
-/// The ways to choose what is told.
+/// Methods of choosing entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// DeerFlow's: of the newest 100 facts the surest.
-    Surest,
+pub(crate) enum Method {
+    /// DeerFlow's method: the most certain of the newest 100 facts.
+    MostCertain,
     Facts,
     Turns,
     Half,
@@ -46,11 +46,11 @@ impl Share {
     }
 }
 
-/// A conversation, the scope in which it is kept, and its language.
-pub(crate) struct Kept {
+/// A conversation, its scope and its language.
+pub(crate) struct Indexed {
     pub(crate) scope: RecallScope,
     pub(crate) chinese: bool,
-    pub(crate) made: Conversation,
+    pub(crate) conversation: Conversation,
 }
 
 pub(crate) fn language(chinese: bool) -> &'static Language {
@@ -61,20 +61,20 @@ pub(crate) fn scope(user: &str) -> RecallScope {
     RecallScope { user: UserId::from_raw(user).unwrap(), agent: AGENT.into() }
 }
 
-/// Makes conversations of both languages, so many of each, and indexes each for a user of its own.
-pub(crate) async fn keep(db: &Db, each: usize) -> Vec<Kept> {
+/// Generates `each` conversations in both languages, and indexes each for its own user.
+pub(crate) async fn index_conversations(db: &Db, each: usize) -> Vec<Indexed> {
     let mut all = Vec::new();
     for number in 0..2 * each {
         let chinese = number % 2 == 1;
-        let made = conversation(language(chinese), number / 2, SEED + number as u64);
+        let conversation = conversation(language(chinese), number / 2, SEED + number as u64);
         let scope = scope(&format!("user-{number}"));
-        db.index(&entries(&scope, &made)).await.unwrap();
-        all.push(Kept { scope, chinese, made });
+        db.index(&entries(&scope, &conversation)).await.unwrap();
+        all.push(Indexed { scope, chinese, conversation });
     }
     all
 }
 
-pub(crate) fn entries(scope: &RecallScope, made: &Conversation) -> Vec<RecallEntry> {
+pub(crate) fn entries(scope: &RecallScope, conversation: &Conversation) -> Vec<RecallEntry> {
     let turn = |turn: &Turn| RecallEntry {
         scope: scope.clone(),
         kind: RecallKind::Turn,
@@ -95,48 +95,63 @@ pub(crate) fn entries(scope: &RecallScope, made: &Conversation) -> Vec<RecallEnt
         confidence: fact.confidence,
         text: fact.text.clone(),
     };
-    made.turns.iter().map(turn).chain(made.facts.iter().map(fact)).collect()
+    conversation.turns.iter().map(turn).chain(conversation.facts.iter().map(fact)).collect()
 }
 
 /// Asks all questions of a conversation.
-pub(crate) async fn ask(db: &Db, kept: &Kept, way: Way, tokens: usize, hop: Option<Hop>) -> Share {
+pub(crate) async fn ask(
+    db: &Db,
+    indexed: &Indexed,
+    method: Method,
+    tokens: usize,
+    hop: Option<Hop>,
+) -> Share {
     let mut share = Share::default();
-    for question in kept.made.questions.iter().filter(|question| hop.is_none_or(|hop| question.hop == hop)) {
-        let told = told(db, kept, question, way, tokens).await;
-        let found = question.evidence.iter().filter(|piece| piece.iter().any(|id| told.contains(id))).count();
+    for question in
+        indexed.conversation.questions.iter().filter(|question| hop.is_none_or(|hop| question.hop == hop))
+    {
+        let recalled_ids = recalled_ids(db, indexed, question, method, tokens).await;
+        let found =
+            question.evidence.iter().filter(|piece| piece.iter().any(|id| recalled_ids.contains(id))).count();
         let (some, all) = (found > 0, found == question.evidence.len());
         share.add(Share { asked: 1, some: some.into(), all: all.into() });
     }
     share
 }
 
-async fn told(db: &Db, kept: &Kept, question: &Question, way: Way, tokens: usize) -> HashSet<String> {
-    if way == Way::Surest {
-        return surest(&kept.made.facts, tokens);
+async fn recalled_ids(
+    db: &Db,
+    indexed: &Indexed,
+    question: &Question,
+    method: Method,
+    tokens: usize,
+) -> HashSet<String> {
+    if method == Method::MostCertain {
+        return most_certain(&indexed.conversation.facts, tokens);
     }
-    let mut hits = db.recall(&kept.scope, &question.text, RECALL_LIMITS).await.unwrap();
-    match way {
-        Way::Facts => hits.turns.clear(),
-        Way::Turns => hits.facts.clear(),
-        Way::Surest | Way::Half => {}
+    let mut hits = db.recall(&indexed.scope, &question.text, RECALL_LIMITS).await.unwrap();
+    match method {
+        Method::Facts => hits.turns.clear(),
+        Method::Turns => hits.facts.clear(),
+        Method::MostCertain | Method::Half => {}
     }
-    chosen(&kept.made.facts, &question.text, &hits, tokens).into_iter().collect()
+    choose(&indexed.conversation.facts, &question.text, &hits, tokens).into_iter().collect()
 }
 
-/// Returns the ids of what any question brings.
-pub(crate) async fn told_for(db: &Db, kept: &Kept, question: &str, tokens: usize) -> Vec<String> {
-    let hits = db.recall(&kept.scope, question, RECALL_LIMITS).await.unwrap();
-    chosen(&kept.made.facts, question, &hits, tokens)
+/// Returns the ids of the entries that any question recalls.
+pub(crate) async fn recall(db: &Db, indexed: &Indexed, question: &str, tokens: usize) -> Vec<String> {
+    let hits = db.recall(&indexed.scope, question, RECALL_LIMITS).await.unwrap();
+    choose(&indexed.conversation.facts, question, &hits, tokens)
 }
 
-/// Returns the ids of what is told.
-pub(crate) fn chosen(facts: &[Fact], question: &str, hits: &RecallHits, tokens: usize) -> Vec<String> {
-    let facts: Vec<_> = facts.iter().map(shown).collect();
+/// Returns the ids of the chosen entries.
+pub(crate) fn choose(facts: &[Fact], question: &str, hits: &RecallHits, tokens: usize) -> Vec<String> {
+    let facts: Vec<_> = facts.iter().map(recallable).collect();
     let budget = RecallBudget { question, tokens, given: &HashSet::new(), zone: &TimeZone::UTC };
     choose_recalled(hits, &facts, &budget).ids.into_iter().map(|id| id.doc).collect()
 }
 
-fn shown(fact: &Fact) -> RecallableFact<'_> {
+fn recallable(fact: &Fact) -> RecallableFact<'_> {
     RecallableFact {
         id: &fact.id,
         category: "context",
@@ -147,8 +162,8 @@ fn shown(fact: &Fact) -> RecallableFact<'_> {
     }
 }
 
-/// DeerFlow's way: a store of 100 facts, the surest first, until one does not fit.
-fn surest(facts: &[Fact], tokens: usize) -> HashSet<String> {
+/// DeerFlow's method: of at most 100 facts the most certain first, until one does not fit.
+fn most_certain(facts: &[Fact], tokens: usize) -> HashSet<String> {
     let mut newest: Vec<&Fact> = facts.iter().rev().take(100).collect();
     newest.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     let mut used = 0;

@@ -1,6 +1,9 @@
-//! How much of the evidence that questions need is told, on conversations of our own.
+//! Measures on generated conversations how much of the evidence for questions is recalled.
 
-#![allow(clippy::unwrap_used, reason = "all of it is tests, but clippy only sees those marked #[test]")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "all of this is test code, but clippy recognises only functions with #[test]"
+)]
 
 mod chinese;
 mod corpus;
@@ -8,65 +11,65 @@ mod english;
 mod found;
 mod person;
 
-use found::{Kept, Share, Way};
+use found::{Indexed, Method, Share};
 use pudu_memory::RECALL_LIMITS;
 use pudu_store::{Db, DbLocation};
 
 const TOKENS: usize = 2_000;
 
-async fn kept(each: usize) -> (Db, Vec<Kept>) {
+async fn indexed(each: usize) -> (Db, Vec<Indexed>) {
     let db = Db::open(&DbLocation::Memory).await.unwrap();
-    let kept = found::keep(&db, each).await;
-    (db, kept)
+    let indexed = found::index_conversations(&db, each).await;
+    (db, indexed)
 }
 
-/// In both languages: without pairs of characters nothing Chinese is found.
+/// Checks both languages, because Chinese text is found only by pairs of characters.
 #[tokio::test]
-async fn search_tells_the_evidence_that_questions_need() {
-    let (db, all) = kept(1).await;
-    for kept in &all {
-        let half = found::ask(&db, kept, Way::Half, TOKENS, None).await;
+async fn recall_finds_the_evidence_for_each_question() {
+    let (db, all) = indexed(1).await;
+    for indexed in &all {
+        let half = found::ask(&db, indexed, Method::Half, TOKENS, None).await;
         let (some, every) = half.percent();
-        let language = if kept.chinese { "Chinese" } else { "English" };
+        let language = if indexed.chinese { "Chinese" } else { "English" };
         println!("{language}: {some:.1} / {every:.1}");
         assert!(half.asked > 50, "{language}: {} questions", half.asked);
         assert!(some >= 85.0 && every >= 70.0, "{language}: {some:.1} / {every:.1}");
-        for other in [Way::Surest, Way::Facts, Way::Turns] {
-            let (less, _) = found::ask(&db, kept, other, TOKENS, None).await.percent();
+        for other in [Method::MostCertain, Method::Facts, Method::Turns] {
+            let (less, _) = found::ask(&db, indexed, other, TOKENS, None).await.percent();
             assert!(some > less, "{language}: {some:.1} against {less:.1} by {other:?}");
         }
     }
 }
 
-/// Everybody asks everybody's questions: what comes back is their own.
+/// Each user asks the questions of all users, and gets only their own entries.
 #[tokio::test]
-async fn nobody_is_told_what_another_one_said() {
-    let (db, all) = kept(2).await;
-    for kept in &all {
-        for question in all.iter().flat_map(|other| other.made.questions.iter().step_by(5)) {
-            let hits = db.recall(&kept.scope, &question.text, RECALL_LIMITS).await.unwrap();
+async fn recall_never_returns_another_users_statements() {
+    let (db, all) = indexed(2).await;
+    for indexed in &all {
+        for question in all.iter().flat_map(|other| other.conversation.questions.iter().step_by(5)) {
+            let hits = db.recall(&indexed.scope, &question.text, RECALL_LIMITS).await.unwrap();
             for hit in hits.facts.iter().chain(&hits.turns) {
-                let own = kept.made.facts.iter().any(|fact| fact.text == hit.text)
-                    || kept.made.turns.iter().any(|turn| turn.text == hit.text);
-                assert!(own, "{:?} was told {:?}", kept.scope, hit.text);
+                let own = indexed.conversation.facts.iter().any(|fact| fact.text == hit.text)
+                    || indexed.conversation.turns.iter().any(|turn| turn.text == hit.text);
+                assert!(own, "{:?} was shown {:?}", indexed.scope, hit.text);
             }
         }
     }
 }
 
 #[tokio::test]
-async fn a_question_that_has_nothing_to_do_with_it_brings_nothing() {
-    let (db, all) = kept(2).await;
+async fn an_unrelated_question_recalls_nothing() {
+    let (db, all) = indexed(2).await;
     for everyday in [false, true] {
         let mut share = Share::default();
-        for kept in &all {
-            let language = found::language(kept.chinese);
+        for indexed in &all {
+            let language = found::language(indexed.chinese);
             for question in if everyday { language.everyday } else { language.unrelated } {
-                let told = found::told_for(&db, kept, question, TOKENS).await;
-                if !told.is_empty() && std::env::var("SHOW").is_ok() {
+                let recalled = found::recall(&db, indexed, question, TOKENS).await;
+                if !recalled.is_empty() && std::env::var("SHOW").is_ok() {
                     println!("{question}");
                 }
-                share.add(Share { asked: 1, some: usize::from(!told.is_empty()), all: 0 });
+                share.add(Share { asked: 1, some: usize::from(!recalled.is_empty()), all: 0 });
             }
         }
         println!("everyday: {everyday}: {share:?}, {:.1} %", share.percent().0);
@@ -74,9 +77,9 @@ async fn a_question_that_has_nothing_to_do_with_it_brings_nothing() {
     }
 }
 
-/// A small memory: each word in it is rare, so that a single one must not bring anything.
+/// A small memory in which each word is rare, so a single matching word must not recall anything.
 #[tokio::test]
-async fn a_persons_own_questions_are_answered_and_others_bring_nothing() {
+async fn only_the_persons_own_questions_recall_facts() {
     let db = Db::open(&DbLocation::Memory).await.unwrap();
     let (mut found, mut asked, mut false_recalls, mut others) = (0, 0, 0, 0);
     for memory in person::keep(&db).await {
@@ -90,10 +93,10 @@ async fn a_persons_own_questions_are_answered_and_others_bring_nothing() {
     assert!(percent(found, asked) >= 90.0 && percent(false_recalls, others) < 8.0);
 }
 
-/// Inputs of public reports: `tomcounsell/ai#1213` and `open-webui/open-webui#30234` for words that bring anything,
-/// `thedotmack/claude-mem#3801` and `openclaw/openclaw#20730` for Chinese, Japanese and Korean words that bring nothing.
+/// Inputs of public reports: `tomcounsell/ai#1213` and `open-webui/open-webui#30234` for words that recall too much,
+/// `thedotmack/claude-mem#3801` and `openclaw/openclaw#20730` for Chinese, Japanese and Korean words that recall nothing.
 #[tokio::test]
-async fn questions_of_public_reports_bring_what_they_should() {
+async fn questions_from_public_reports_recall_the_expected_entries() {
     let db = Db::open(&DbLocation::Memory).await.unwrap();
     let lines = [
         "I work on user identity, 用户身份验证",
@@ -115,10 +118,12 @@ async fn questions_of_public_reports_bring_what_they_should() {
         ("我的猫叫什么名字？", Some(lines[4])),
         ("What is my parrot called?", Some(lines[5])),
     ] {
-        let told = memory.told(&db, question).await;
+        let recalled = memory.recalled(&db, question).await;
         match expected {
-            None => assert_eq!(told, [] as [&str; 0], "{question}"),
-            Some(line) => assert!(told.iter().any(|told| told.contains(line)), "{question}: {told:?}"),
+            None => assert_eq!(recalled, [] as [&str; 0], "{question}"),
+            Some(line) => {
+                assert!(recalled.iter().any(|recalled| recalled.contains(line)), "{question}: {recalled:?}")
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The memory of one person who talks to the bot alone: statements and the facts that were learnt from them, questions about
-//! them, and everyday questions about other things. Nobody is named, and there are few entries, so that each word is rare.
+//! The memory of one person in a private chat: statements and the facts that were learned from them, questions about
+//! them, and everyday questions about other things. There are no names and few entries, so each word is rare.
 
 use crate::{chinese::CHINESE, corpus::Language, english::ENGLISH};
 use jiff::tz::TimeZone;
@@ -8,7 +8,7 @@ use pudu_store::{Db, RecallEntry, RecallKind, RecallScope};
 use serde::Deserialize;
 use std::collections::HashSet;
 
-/// A statement, and the fact that was learnt from it.
+/// A statement, and the fact that was learned from it.
 #[derive(Deserialize)]
 pub(crate) struct Learnt {
     said: String,
@@ -19,7 +19,7 @@ pub(crate) struct PersonMemory {
     pub(crate) scope: RecallScope,
     learnt: Vec<Learnt>,
     pub(crate) language: &'static Language,
-    /// Questions, each with a piece of the fact that it needs.
+    /// Questions, each with a part of the fact that answers it.
     pub(crate) asked: &'static [(&'static str, &'static str)],
 }
 
@@ -110,7 +110,7 @@ pub(crate) async fn keep(db: &Db) -> Vec<PersonMemory> {
     all
 }
 
-/// Indexes the memory of a person who said some lines, each of which is a fact, too.
+/// Indexes the memory of a person with these messages, each of which is also a fact.
 #[allow(dead_code, reason = "the bench has no such lines")]
 pub(crate) async fn keep_lines(db: &Db, lines: &[&str]) -> PersonMemory {
     let learnt = lines.iter().map(|line| Learnt { said: (*line).to_owned(), fact: (*line).to_owned() });
@@ -134,7 +134,7 @@ impl PersonMemory {
         };
         let facts = self.learnt.iter().enumerate().map(|(at, line)| entry(RecallKind::Fact, at, &line.fact));
         let turns = self.learnt.iter().enumerate().map(|(at, line)| entry(RecallKind::Turn, at, &line.said));
-        // They asked all of that before, too.
+        // The person has asked the same questions before.
         let asked = self.others().enumerate().map(|(at, text)| entry(RecallKind::Turn, at + 1_000, text));
         facts.chain(turns).chain(asked).collect()
     }
@@ -144,8 +144,8 @@ impl PersonMemory {
         self.language.unrelated.iter().chain(self.language.everyday).copied()
     }
 
-    /// Returns the lines that a question brings.
-    pub(crate) async fn told(&self, db: &Db, question: &str) -> Vec<String> {
+    /// Returns the lines that a question recalls.
+    pub(crate) async fn recalled(&self, db: &Db, question: &str) -> Vec<String> {
         let hits = db.recall(&self.scope, question, RECALL_LIMITS).await.unwrap();
         let ids: Vec<String> = (0..self.learnt.len()).map(|at| at.to_string()).collect();
         let fact = |(id, line): (&'_ String, &'_ Learnt)| (id.clone(), line.fact.clone());
@@ -162,27 +162,27 @@ impl PersonMemory {
             })
             .collect();
         let budget = RecallBudget { question, tokens: 2_000, given: &HashSet::new(), zone: &TimeZone::UTC };
-        let told = choose_recalled(&hits, &facts, &budget);
-        told.facts.into_iter().chain(told.turns).collect()
+        let recalled = choose_recalled(&hits, &facts, &budget);
+        recalled.facts.into_iter().chain(recalled.turns).collect()
     }
 
-    /// Counts the questions whose fact is told, and the unrelated ones that bring anything, with both numbers of questions.
+    /// Counts the questions whose fact is recalled, and the unrelated ones that recall anything, each with its total.
     pub(crate) async fn measure(&self, db: &Db) -> ((usize, usize), (usize, usize)) {
         let (mut found, mut false_recalls) = (0, 0);
         for (question, piece) in self.asked {
-            let told = self.told(db, question).await;
-            let is_there = told.iter().any(|line| line.contains(piece));
+            let recalled = self.recalled(db, question).await;
+            let is_there = recalled.iter().any(|line| line.contains(piece));
             if !is_there {
                 println!("  missed: {question} / {piece}");
             }
             found += usize::from(is_there);
         }
         for question in self.others() {
-            let told = self.told(db, question).await;
-            if !told.is_empty() {
-                println!("  false: {question} -> {:?}", told.first());
+            let recalled = self.recalled(db, question).await;
+            if !recalled.is_empty() {
+                println!("  false: {question} -> {:?}", recalled.first());
             }
-            false_recalls += usize::from(!told.is_empty());
+            false_recalls += usize::from(!recalled.is_empty());
         }
         ((found, self.asked.len()), (false_recalls, self.others().count()))
     }

@@ -1,4 +1,4 @@
-//! Decodes the wire's reply to deltas.
+//! Decodes replies of the wire into deltas.
 
 mod chunk;
 mod details;
@@ -27,11 +27,11 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct ChunkDecoder {
     origin: String,
-    /// Parser of calls in the text, for the engine that writes them there.
+    /// Parser of calls within the text, for engines that write them there.
     text_calls: Option<TextCalls>,
     split: ThinkSplitter,
     calls: PartialCalls,
-    /// Call data that the provider expects back, by the call's index.
+    /// Data that the provider expects back with a call, by the call's index.
     call_extras: BTreeMap<usize, Value>,
     details: ReasoningDetails,
     usage: Option<Usage>,
@@ -77,7 +77,7 @@ impl ChunkDecoder {
             detailed.push_str(&self.details.push(detail)?);
         }
         let (mut thoughts, words) = part.content.map(chunk::split_content).unwrap_or_default();
-        // Gateways send the same thoughts in several fields.
+        // Gateways may send the same thoughts in several fields.
         let names = [part.reasoning_content.as_ref(), part.reasoning.as_ref()];
         let thought = names.into_iter().flatten().filter_map(Value::as_str).find(|text| !text.is_empty());
         thoughts.insert_str(0, thought.unwrap_or(&detailed));
@@ -145,8 +145,8 @@ impl ChunkDecoder {
         Ok(())
     }
 
-    /// Handles an error inside the stream. OpenRouter reports an exhausted output limit as an error after the finish
-    /// reason that reports the same.
+    /// Handles an error inside the stream. After the finish reason for an exhausted output limit, OpenRouter also
+    /// reports the limit as an error.
     fn failed(&self, error: ModelError) -> Result<(), ModelError> {
         if self.finish == Some(Finish::Length) { Ok(()) } else { Err(error) }
     }
@@ -198,7 +198,7 @@ impl EventDecoder for ChunkDecoder {
             return Ok(());
         }
         if data == "[DONE]" {
-            // A server that ends properly without a reason has sent everything.
+            // A server that sends the end marker without a finish reason has sent everything.
             self.finish.get_or_insert(Finish::Complete);
             return self.conclude(out);
         }

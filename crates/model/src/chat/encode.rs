@@ -1,4 +1,4 @@
-//! Encodes requests for the wire. Messages are borrowed: a long thread is written, never copied whole.
+//! Encodes requests for the wire. Messages are borrowed: a long thread is serialized without being copied.
 //! [`Human::to_model_text`](pudu_base::Human::to_model_text) marks the authors.
 
 use super::decode::DETAILS;
@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer, ser::SerializeSeq};
 use serde_json::{Map, Value, json};
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-/// Writes a request's body: our keys, overridden by the operator's.
+/// Serializes a request's body. The operator's keys override ours.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
     let writing =
         MessageWriting { dialect: &settings.dialect, model: &settings.name, origin: settings.origin() };
@@ -68,7 +68,7 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<WireTools<'a>>,
-    /// The last field, so that the bytes before it never change.
+    /// Must be the last field, so that the bytes before it never change.
     messages: WireMessages<'a>,
 }
 
@@ -193,7 +193,7 @@ struct ImageUrl {
     url: String,
 }
 
-/// Encodes images, each after its name.
+/// Encodes images, each preceded by its path.
 fn encode_images(pictures: &[ModelImage]) -> Vec<WirePart<'_>> {
     let parts = |ModelImage { image, bytes }: &'_ ModelImage| {
         let url = format!("data:{};base64,{}", image.mime, BASE64_STANDARD.encode(bytes));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_as_the_wire_wants_it() {
+    fn requests_have_the_format_of_the_wire() {
         let extra = json!({"temperature": 0.5, "stream": false, "model": "pinned"});
         let dialect = Dialect { thoughts: Some("reasoning_content"), ..Dialect::PLAIN };
         let settings = ModelSettings {

@@ -1,7 +1,7 @@
-//! Parses calls that an engine writes into its text, such as Huawei's MindIE: `<tool_call>` around `<function=NAME>`
-//! and `<parameter=KEY>` blocks, or around a JSON object with `name` and `arguments`.
+//! Parses calls that an engine such as Huawei's MindIE writes into its text: `<tool_call>` tags around
+//! `<function=NAME>` and `<parameter=KEY>` blocks, or around a JSON object with `name` and `arguments`.
 //!
-//! Only replies of providers whose dialect has such calls are parsed this way: for other providers such tags are
+//! Only replies of providers whose dialect has such calls are parsed this way. For other providers, such tags are
 //! ordinary text.
 
 use crate::wire::garbled;
@@ -14,7 +14,7 @@ const CLOSE: &str = "</tool_call>";
 /// Maximum size of the calls, in bytes.
 const MAX_CALL_BYTES: usize = 16 * 1024 * 1024;
 
-/// Text being split into words and calls.
+/// Splits text into words and calls while it arrives.
 #[derive(Debug, Default)]
 pub(super) struct TextCalls {
     /// Text that may belong to a call.
@@ -22,7 +22,7 @@ pub(super) struct TextCalls {
 }
 
 impl TextCalls {
-    /// Adds text and returns the words that are certain to be no call.
+    /// Adds text and returns the words that certainly do not belong to a call.
     ///
     /// # Errors
     /// When the calls are too large.
@@ -93,7 +93,7 @@ fn block_call(text: &str) -> Option<(String, Map<String, Value>)> {
     Some((name.trim().to_owned(), args))
 }
 
-/// Parses a parameter: as JSON if it is a number, list or similar, otherwise as text.
+/// Parses a parameter: as JSON if it is a valid JSON value other than a string, otherwise as text.
 fn plain(value: &str) -> Value {
     let value = value.strip_prefix('\n').unwrap_or(value);
     let value = value.strip_suffix('\n').unwrap_or(value);
@@ -109,7 +109,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn calls_in_the_text_are_parted_from_words_however_it_is_cut() {
+    fn calls_are_separated_from_words_for_any_chunking() {
         let text = "I look.\n<tool_call>\n<function=read_file>\n<parameter=path>\n/mnt/a b\n</parameter>\n\
                     <parameter=lines>3</parameter>\n</function>\n</tool_call><tool_call>{\"name\": \"ls\", \"arguments\": {}}</tool_call>";
         for size in 1..=text.len() {
@@ -119,21 +119,22 @@ mod tests {
             }
             let (rest, calls) = calls.end(Finish::Complete);
             assert_eq!((words.as_str(), rest), ("I look.\n", None));
-            let told: Vec<_> = calls.into_iter().map(|call| (call.name, call.args, call.garbled)).collect();
+            let calls_seen: Vec<_> =
+                calls.into_iter().map(|call| (call.name, call.args, call.garbled)).collect();
             let first = ("read_file".to_owned(), json!({"path": "/mnt/a b", "lines": 3}), None);
-            assert_eq!(told, [first, ("ls".to_owned(), json!({}), None)]);
+            assert_eq!(calls_seen, [first, ("ls".to_owned(), json!({}), None)]);
         }
     }
 
     #[test]
-    fn calls_without_end_are_refused_while_they_come() {
+    fn endless_calls_are_refused_while_they_arrive() {
         let mut calls = TextCalls::default();
         calls.push(OPEN).unwrap();
         assert!(calls.push(&"x".repeat(MAX_CALL_BYTES)).is_err());
     }
 
     #[test]
-    fn a_call_that_is_cut_is_garbled_and_words_stay_words() {
+    fn a_truncated_call_is_garbled_and_words_are_kept() {
         let end = |text: &str| {
             let mut calls = TextCalls::default();
             let words = calls.push(text).unwrap();

@@ -1,5 +1,5 @@
-//! Decodes the wire's reply to deltas. A stream has no final event, and parts may follow a finish reason: a reply is
-//! complete when its bytes end after a finish reason or a refusal of the prompt. Of 241 recorded streams four had
+//! Decodes replies of the wire into deltas. A stream has no final event, and parts may follow a finish reason: a reply
+//! is complete when its bytes end after a finish reason or a refusal of the prompt. Four of 241 recorded streams had
 //! neither; such a reply counts as truncated and is retried.
 
 mod arguments;
@@ -86,7 +86,7 @@ impl ContentDecoder {
             out.extend(thought.map(Delta::Reasoning));
             return if part.signature.is_some() { self.keep(part.into_raw(), bytes) } else { Ok(()) };
         }
-        // Images are not sent back: they are large.
+        // Images are too large to be sent back.
         if let Some(data) = part.rest.get("inlineData") {
             self.media.take(data["data"].as_str().unwrap_or_default(), out);
             return Ok(());
@@ -123,7 +123,7 @@ impl ContentDecoder {
     fn count(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.kept_bytes += bytes;
         if self.kept_bytes > MAX_KEPT_BYTES {
-            Err(garbled("too much that is kept for the provider"))
+            Err(garbled("too much data to keep for the provider"))
         } else {
             Ok(())
         }
@@ -132,7 +132,7 @@ impl ContentDecoder {
     /// Adds a call, or a piece of one.
     fn call(&mut self, call: FunctionCallPart, signature: Option<String>) -> Result<(), ModelError> {
         if self.streamed.as_ref().is_some_and(|open| open.is_followed_by(&call)) {
-            // A call that is still open when another begins stays incomplete.
+            // A call that is still open when another one begins is incomplete.
             self.end_streamed(false)?;
         }
         if !call.is_piece() && self.streamed.is_none() {
@@ -142,9 +142,9 @@ impl ContentDecoder {
             let args = call.args.unwrap_or_default();
             return self.whole_call(call.name.unwrap_or_default(), call.id, signature, &args, true);
         }
-        let goes_on = call.is_continued();
+        let continues = call.is_continued();
         self.streamed.get_or_insert_default().grow(call, signature)?;
-        if goes_on { Ok(()) } else { self.end_streamed(true) }
+        if continues { Ok(()) } else { self.end_streamed(true) }
     }
 
     fn end_streamed(&mut self, is_whole: bool) -> Result<(), ModelError> {
@@ -197,7 +197,7 @@ impl ContentDecoder {
     }
 }
 
-/// Returns the fields that are present.
+/// Returns an object of the fields that are present; `None` if there are none.
 fn extra<const N: usize>(fields: [(&str, Option<String>); N]) -> Option<Value> {
     let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
     let fields: Map<String, Value> = fields.collect();
@@ -215,7 +215,7 @@ impl EventDecoder for ContentDecoder {
         if !data.starts_with('[') {
             return self.read(data, out);
         }
-        // Without server-sent events the whole stream is one list.
+        // Without server-sent events, the whole stream is one list.
         let chunks: Vec<Value> = wire::read(data)?;
         chunks.iter().try_for_each(|chunk| self.read(&chunk.to_string(), out))
     }

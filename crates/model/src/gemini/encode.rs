@@ -1,4 +1,4 @@
-//! Encodes requests for the wire. Messages are borrowed: a long thread is written, never copied whole. Each request
+//! Encodes requests for the wire. Messages are borrowed: a long thread is serialized without being copied. Each request
 //! repeats the bytes of the previous one.
 
 use super::{
@@ -18,11 +18,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{borrow::Cow, collections::HashMap};
 
-/// Signature for calls without one, made by another provider or an older version. Google documents it for this purpose;
-/// Gemini 3 refuses unsigned calls.
+/// Signature for calls without one, which come from another provider or an older version. Gemini 3 refuses unsigned
+/// calls, and Google documents this signature for such calls.
 const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Writes a request's body: our keys, overridden by the operator's.
+/// Serializes a request's body. The operator's keys override ours.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
     let mut options = options(settings, request);
     for ours in ["contents", "tools", "systemInstruction", "system_instruction", "model", "stream"] {
@@ -51,7 +51,7 @@ struct GenerateBody<'a> {
     tools: Option<[Declarations<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<SystemInstruction<'a>>,
-    /// The last field, so that the bytes before it never change.
+    /// Must be the last field, so that the bytes before it never change.
     #[serde(serialize_with = "write_contents")]
     contents: Vec<SideTurn<TurnPart<'a>>>,
 }
@@ -108,7 +108,7 @@ struct InlineData<'a> {
 
 #[derive(Serialize)]
 struct GeminiCall<'a> {
-    /// The ID, if Google set one; not all of its servers know the field.
+    /// The ID, if Google set one. Not all of its servers support the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: &'a str,
@@ -123,7 +123,8 @@ struct FunctionResponse<'a> {
     response: ResultText<'a>,
 }
 
-/// A result. Google's models expect these keys; as plain text it cannot contain a word that the API refuses.
+/// A tool's result, under a key that Google's models expect. As plain text, it cannot contain a keyword that the API
+/// refuses.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ResultText<'a> {
@@ -158,7 +159,7 @@ fn tools<'a>(specs: &'a [std::sync::Arc<ToolSpec>], dialect: &Dialect) -> Option
     (!specs.is_empty()).then(|| [Declarations { function_declarations: declarations.collect() }])
 }
 
-/// Adds images after the newest message, each after its name.
+/// Adds images after the newest message, each preceded by its path.
 fn show<'a>(images: &'a [ModelImage], contents: &mut Vec<SideTurn<TurnPart<'a>>>) {
     if images.is_empty() {
         return;
@@ -234,7 +235,7 @@ fn written<'a>(call: &'a ToolCall, id: Option<&'a str>, signature: Option<&'a st
     TurnPart::Call { function_call: GeminiCall { id, name: &call.name, args: &call.args }, signature }
 }
 
-/// Signs the first of parallel calls: it needs a signature, and Google signs only this one.
+/// Signs the first of parallel calls if it is unsigned. Google signs and checks only this one.
 fn sign_first(parts: &mut [TurnPart<'_>]) {
     let first = parts.iter_mut().find_map(|part| match part {
         TurnPart::Call { signature, .. } => Some(signature),

@@ -1,19 +1,19 @@
 //! Keys of a request other than its system prompt, tools and contents: limits, thinking, and the operator's own keys.
 //!
-//! The configuration controls the thinking: a `thinkingBudget` for Gemini 2.5, a `thinkingLevel` since Gemini 3; never
-//! both, which Google refuses. An effort is mapped to a budget or level like in Google's table for OpenAI clients. A
-//! model without a rule for disabled thinking thinks as little as it can.
+//! The configuration controls thinking with a `thinkingBudget` for Gemini 2.5 and a `thinkingLevel` since Gemini 3, but
+//! never with both, which Google refuses. An effort maps to a budget or level as in Google's table for OpenAI clients.
+//! If thinking is off and the configuration has no rule for that, the model thinks as little as it can.
 
 use crate::{ModelSettings, limit};
 use pudu_base::{Request, Thinking};
 use serde_json::{Map, Value, json};
 
-/// Key of the options of a reply.
+/// Key of the generation options.
 const CONFIG: &str = "generationConfig";
-/// Key of the thinking options, within those of a reply.
+/// Key of the thinking options within the generation options.
 const THINKING: &str = "thinkingConfig";
 
-/// Keys of Google's Python client and of DeerFlow's configurations, and the wire's names within the options of a reply.
+/// Keys of Google's Python client and DeerFlow's configurations, and their names within the generation options.
 const CONFIG_KEYS: [(&str, &str); 11] = [
     ("temperature", "temperature"),
     ("max_tokens", "maxOutputTokens"),
@@ -27,14 +27,14 @@ const CONFIG_KEYS: [(&str, &str); 11] = [
     ("frequency_penalty", "frequencyPenalty"),
     ("response_modalities", "responseModalities"),
 ];
-/// The same for the thinking options.
+/// The same keys for the thinking options.
 const THINKING_KEYS: [(&str, &str); 3] = [
     ("thinking_budget", "thinkingBudget"),
     ("thinking_level", "thinkingLevel"),
     ("include_thoughts", "includeThoughts"),
 ];
 
-/// Keys that limit a reply: Google accepts both.
+/// Keys that limit a reply. Google accepts both spellings.
 const LIMIT_KEYS: [&str; 2] = ["maxOutputTokens", "max_output_tokens"];
 
 /// Returns the maximum number of tokens of a reply.
@@ -42,7 +42,7 @@ pub(super) fn limit(settings: &ModelSettings, request: &Request) -> Option<u64> 
     limit::limit(options(settings, request).get(CONFIG)?.as_object()?, &LIMIT_KEYS)
 }
 
-/// Returns the keys: ours, overridden by the operator's.
+/// Returns the keys. The operator's keys override ours.
 pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     let mut options = settings.body.clone();
     settings.thinking.apply(request.thinking, &mut options);
@@ -95,7 +95,7 @@ fn set_thinking(settings: &ModelSettings, wanted: Thinking, thinking: &mut Map<S
     }
 }
 
-/// Returns whether a model is older than Gemini 3: it thinks by budgets and checks no signatures.
+/// Returns whether a model is older than Gemini 3. Such a model has thinking budgets and does not check signatures.
 pub(super) fn has_budgets(model: &str) -> bool {
     model.contains("gemini-2") || model.contains("gemini-1")
 }
@@ -111,7 +111,7 @@ fn budget(model: &str, effort: &str) -> u32 {
     }
 }
 
-/// Returns a level that the model accepts: the first Gemini 3 models have two, and only Flash has `minimal`.
+/// Returns a level that the model accepts: `gemini-3-pro` has no `medium`, and only Flash models have `minimal`.
 fn level<'a>(model: &str, effort: &'a str) -> &'a str {
     match effort {
         "off" if model.contains("flash") => "minimal",
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_generation_thinks_by_its_own_measure_and_never_by_two() {
+    fn each_generation_gets_a_budget_or_a_level_and_never_both() {
         let none = json!({});
         for (model, enabled, disabled, thinking, expect) in [
             ("gemini-2.5-flash", &none, &none, Thinking::On, Value::Null),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_the_python_client_get_the_wires_names_and_win() {
+    fn python_client_keys_are_renamed_and_take_precedence() {
         let body = json!({"top_p": 0.9, "max_output_tokens": 9, "safetySettings": [],
             "response_modalities": ["TEXT", "IMAGE"],
             "generationConfig": {"topK": 3, "thinkingConfig": {"includeThoughts": true}}});
@@ -196,7 +196,7 @@ mod tests {
             Value::Object(options),
             json!({"safetySettings": [], "generationConfig": {"topP": 0.9, "topK": 3, "maxOutputTokens": 9,
                 "responseModalities": ["TEXT", "IMAGE"], "temperature": 0.5, "thinkingConfig": {"includeThoughts": true}}}),
-            "a model that cannot think is told nothing of it"
+            "a model without thinking gets no setting"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Decodes the wire's reply to deltas.
+//! Decodes replies of the wire into deltas.
 
 mod event;
 
@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 /// Maximum size of the events whose blocks are kept unchanged, in bytes.
 const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
-/// Maximum number of blocks of a reply.
+/// Maximum number of blocks in a reply.
 const MAX_BLOCKS: usize = 10_000;
 
 /// Decodes the events of one reply, or the single document of a server that does not stream.
@@ -47,20 +47,20 @@ struct PartialBlock {
 
 #[derive(Debug)]
 enum BlockContent {
-    /// Text, and the number of its bytes so far.
+    /// Text, with its length so far in bytes.
     Words(usize),
-    /// A call: its index, and how its arguments arrived.
+    /// A call, with its index and the way its arguments arrived.
     Call { at: usize, arguments: BlockArguments },
-    /// Any other block, which is sent back unchanged, and its input so far.
+    /// Any other block, which is sent back unchanged, with its input so far.
     Kept { block: Map<String, Value>, input: String },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum BlockArguments {
     Missing,
-    /// Complete, at the beginning of the block.
+    /// Arrived complete at the beginning of the block.
     Given,
-    /// In pieces, which take precedence.
+    /// Arrived in pieces, which take precedence.
     Streamed,
 }
 
@@ -69,14 +69,14 @@ impl MessageDecoder {
         Self { origin: settings.origin(), ..Self::default() }
     }
 
-    /// Begins the message. Gateways send its beginning twice, and some insert another message into an open one: then
+    /// Begins the message. Some gateways send the beginning twice. Others insert another message into an open one; then
     /// neither the first message nor the mixture is a valid reply.
     fn begin(&mut self, message: MessageDocument) -> Result<(), ModelError> {
         self.count(message.usage);
         let id = message.id.unwrap_or_default();
         match &self.message {
             Some(open) if *open != id && !self.blocks.is_empty() => {
-                Err(garbled("another message begins inside of one"))
+                Err(garbled("a message begins inside another one"))
             }
             _ => {
                 self.message = Some(id);
@@ -139,7 +139,7 @@ impl MessageDecoder {
     ) -> Result<(), ModelError> {
         let open = self.blocks.iter().rposition(|block| block.is_open && block.index == index);
         let Some(block) = open.and_then(|at| self.blocks.get_mut(at)) else {
-            return Err(garbled("a piece of a block that did not begin"));
+            return Err(garbled("a piece of a block that was not started"));
         };
         match &mut block.content {
             BlockContent::Words(bytes) => {
@@ -205,7 +205,7 @@ impl MessageDecoder {
         Ok(())
     }
 
-    /// Ends the reply properly; a reply without a reason is complete.
+    /// Ends the reply at its end marker. A reply without a finish reason is then complete.
     fn end_message(&mut self, out: &mut Vec<Delta>) {
         self.finish.get_or_insert(Finish::Complete);
         self.conclude(out);
@@ -234,7 +234,7 @@ fn keep(block: &mut Map<String, Value>, input: &mut String, delta: BlockDelta, d
         Some("signature_delta") => {
             block.insert("signature".to_owned(), delta.signature.unwrap_or_default().into());
         }
-        // In unknown blocks, each text of the piece continues the block's text of the same name.
+        // In an unknown block, each string of the piece is appended to the block's string of the same name.
         _ => {
             let event = json::parse(data.as_bytes()).unwrap_or_default();
             let texts = event.get("delta").and_then(Value::as_object).into_iter().flatten();
@@ -268,7 +268,7 @@ impl PartialBlock {
             BlockContent::Call { at, arguments } => {
                 let Some(call) = calls.get_mut(at) else { return };
                 if self.is_open && arguments == BlockArguments::Missing {
-                    // The missing rest of the arguments is unknown.
+                    // The missing arguments are unknown.
                     call.garbled.get_or_insert_default();
                 }
                 order.call(&call.name, None);

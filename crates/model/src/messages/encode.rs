@@ -1,7 +1,7 @@
-//! Encodes requests for the wire. Messages are borrowed: a long thread is written, never copied whole.
+//! Encodes requests for the wire. Messages are borrowed: a long thread is serialized without being copied.
 //!
 //! Each request repeats the bytes of the previous one, except for the cache marks, which follow the newest turns.
-//! Anthropic compares the content of the blocks, not their marks, so the cache stays valid.
+//! Anthropic compares the content of blocks but not their marks, so the cache stays valid.
 
 use super::options::options;
 use crate::{
@@ -17,10 +17,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Maximum number of marks in a request that Anthropic accepts.
+/// Maximum number of cache marks that Anthropic accepts in a request.
 const MAX_MARKS: usize = 4;
 
-/// Writes a request's body: our keys, overridden by the operator's.
+/// Serializes a request's body. The operator's keys override ours.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
     let mut options = options(settings, request);
     let model = options.remove("model").unwrap_or_else(|| json!(settings.model));
@@ -49,14 +49,14 @@ struct MessagesBody<'a> {
     tools: Vec<MarkedBlock<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<MarkedBlock<'a>>,
-    /// The last field, so that the bytes before it never change.
+    /// Must be the last field, so that the bytes before it never change.
     #[serde(serialize_with = "write_turns")]
     messages: Vec<SideTurn<MarkedBlock<'a>>>,
 }
 
 impl<'a> MessagesBody<'a> {
     /// Marks the tools and the system prompt for the cache, and the newest user turns with the remaining marks. User
-    /// turns contain text and results, never thoughts, which cannot be marked.
+    /// turns contain only text and results; thoughts cannot be marked.
     fn mark(&mut self, rules: CacheRules) {
         if !rules.enabled {
             return;
@@ -72,7 +72,8 @@ impl<'a> MessagesBody<'a> {
         newest.for_each(MarkedBlock::mark);
     }
 
-    /// Adds images after the newest message, each after its name. They are not marked: the next request has others.
+    /// Adds images after the newest message, each preceded by its path. They are not marked, because the next request
+    /// does not repeat them.
     fn show(&mut self, images: &'a [ModelImage]) {
         if images.is_empty() {
             return;
@@ -104,7 +105,7 @@ fn write_turns<S: serde::Serializer>(
     }))
 }
 
-/// A block followed by a cache mark.
+/// A block with an optional cache mark.
 #[derive(Serialize)]
 struct MarkedBlock<'a> {
     #[serde(flatten)]
@@ -175,7 +176,7 @@ struct ImageSource<'a> {
     data: String,
 }
 
-/// Encodes the tools: the operator's, which run at the provider, and ours.
+/// Encodes the operator's tools, which run at the provider, and ours.
 fn tools<'a>(
     operators: Option<Value>,
     specs: &'a [std::sync::Arc<ToolSpec>],
@@ -193,7 +194,7 @@ fn tools<'a>(
     operators.into_iter().map(MessageBlock::OwnTool).chain(ours).map(Into::into).collect()
 }
 
-/// Drops the alternatives at the top of a schema: Anthropic refuses them only there.
+/// Drops alternatives at the top level of a schema, the only place where Anthropic refuses them.
 fn without_alternatives(schema: Cow<'_, Value>) -> Cow<'_, Value> {
     let refused = ["oneOf", "anyOf", "allOf"];
     if !refused.iter().any(|word| schema.get(word).is_some()) {
@@ -265,7 +266,7 @@ fn is_thought(block: &MessageBlock<'_>) -> bool {
     block.get("type").is_some_and(|kind| kind == "thinking" || kind == "redacted_thinking")
 }
 
-/// Trims the end of a thread that ends with the model's text: Anthropic refuses white space there.
+/// Trims the end of a thread that ends with the model's text, because Anthropic refuses trailing whitespace there.
 fn end_cleanly(messages: &mut [SideTurn<MarkedBlock<'_>>]) {
     let last = messages.last_mut().filter(|turn| turn.side == TurnSide::Model);
     if let Some(MessageBlock::Text { text }) =

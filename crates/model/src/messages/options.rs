@@ -1,19 +1,19 @@
 //! Keys of a request other than its system prompt, tools and messages: limits, thinking, and the operator's own keys.
 //!
-//! The configuration controls the thinking: `thinking: {type: adaptive}`, with which current models decide themselves,
-//! or `{type: enabled, budget_tokens: N}` for older ones, where N is at least 1,024 and less than `max_tokens`. An
-//! effort is sent as `output_config.effort`, or mapped to a budget for models with budgets.
+//! The configuration controls thinking with `thinking: {type: adaptive}`, which lets current models decide for
+//! themselves, or with `{type: enabled, budget_tokens: N}` for older ones, where N is at least 1,024 and less than
+//! `max_tokens`. An effort is sent as `output_config.effort`, or mapped to a budget for models with budgets.
 
 use crate::{ModelSettings, limit};
 use pudu_base::Request;
 use serde_json::{Map, Value, json};
 
-/// Default limit of a reply, in tokens: the wire requires one, and every current model of Anthropic accepts at least
+/// Default limit of a reply, in tokens. The wire requires a limit, and all current Anthropic models accept at least
 /// 32,000.
 const DEFAULT_MAX_TOKENS: u64 = 16_384;
 /// Minimum thinking budget that Anthropic accepts, in tokens.
 const MIN_BUDGET_TOKENS: u64 = 1_024;
-/// Minimum size of the reply besides the thinking budget, in tokens, where the default limit has to be raised.
+/// Minimum number of tokens for the reply, in addition to the thinking budget, if the default limit has to be raised.
 const MIN_REPLY_TOKENS: u64 = 4_096;
 /// Default share of a reply for thinking, in percent, as in DeerFlow.
 const AUTO_BUDGET_PERCENT: u64 = 80;
@@ -26,7 +26,7 @@ pub(super) fn limit(settings: &ModelSettings, request: &Request) -> Option<u64> 
     limit::limit(&options(settings, request), &LIMIT_KEYS)
 }
 
-/// Returns the keys: ours, overridden by the operator's.
+/// Returns the keys. The operator's keys override ours.
 pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     let (rules, most) = (&settings.thinking, request.most.map_or(u64::MAX, u64::from));
     let mut options = Map::new();
@@ -88,7 +88,7 @@ fn set_budget(options: &mut Map<String, Value>, effort: Option<&'static str>, au
         limit.unwrap_or_else(|| DEFAULT_MAX_TOKENS.max(wanted.saturating_add(MIN_REPLY_TOKENS)).min(most));
     let budget = if wanted < limit { wanted } else { limit * AUTO_BUDGET_PERCENT / 100 };
     let thinking = if budget < MIN_BUDGET_TOKENS {
-        // Such a short reply has no room for thinking.
+        // A reply this short has no room for thinking.
         json!({"type": "disabled"})
     } else {
         let mut thinking = options.get("thinking").cloned().unwrap_or_default();
@@ -105,7 +105,7 @@ mod tests {
     use crate::{ThinkingRules, WireKind};
     use pudu_base::Thinking;
 
-    /// Returns the keys of a model with this configuration.
+    /// Returns the keys for a model with this configuration.
     fn keys(max_tokens: Option<u32>, enabled: &Value, thinking: Thinking) -> Value {
         let rules = ThinkingRules {
             supported: true,
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_and_limit_are_always_such_that_anthropic_takes_them() {
+    fn thinking_budget_and_limit_are_always_valid_for_anthropic() {
         let manual = |budget: u64| json!({"thinking": {"type": "enabled", "budget_tokens": budget}});
         let auto = json!({"thinking": {"type": "enabled"}});
         let adaptive = json!({"thinking": {"type": "adaptive"}});
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn without_leave_to_make_a_budget_none_is_made() {
+    fn no_budget_is_set_without_auto_budget() {
         let enabled = json!({"thinking": {"type": "enabled"}}).as_object().cloned().unwrap();
         let rules =
             ThinkingRules { supported: true, enabled, auto_budget: false, ..ThinkingRules::default() };

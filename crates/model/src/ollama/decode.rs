@@ -1,4 +1,4 @@
-//! Decodes the wire's reply to deltas.
+//! Decodes replies of the wire into deltas.
 
 use crate::{
     calls::{CallPiece, PartialCalls},
@@ -115,7 +115,7 @@ impl EventDecoder for DocumentDecoder {
         }
         if document.done == Some(true) {
             let finish = finish(document.done_reason.as_deref().unwrap_or_default())?;
-            // A cached prompt is not counted: its tokens are unknown and reported as 0.
+            // Ollama does not count a cached prompt. The number of its tokens is unknown and reported as 0.
             let (input, output) = (document.prompt_eval_count, document.eval_count);
             let usage =
                 (input.or(output).is_some()).then(|| Usage::plain(input.unwrap_or(0), output.unwrap_or(0)));
@@ -128,7 +128,7 @@ impl EventDecoder for DocumentDecoder {
         if self.done { Ok(()) } else { Err(cut()) }
     }
 
-    /// Only the last document reports it.
+    /// Only the last document, which ends the reply, reports the usage.
     fn usage(&mut self) -> Option<Usage> {
         None
     }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn words_thoughts_and_usage_are_read() {
+    fn text_thoughts_and_usage_are_decoded() {
         let thought = json!({"message": {"content": "", "thinking": "hm"}, "done": false});
         let expect = Reply { reasoning: "hm".into(), ..Reply::with_text("Hello", Finish::Complete) };
         let expect = expect.with_usage(Usage::plain(3, 2));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_come_whole_and_without_ids_before_the_end() {
+    fn calls_arrive_complete_and_without_ids_before_the_end() {
         let part = |n: u64| json!({"function": {"name": "f", "arguments": {"n": n}}});
         let calls = |parts: Value| json!({"message": {"content": "", "tool_calls": parts}, "done": false});
         let reply = read(&[calls(json!([part(1), part(2)])), calls(json!([part(3)])), end("stop")]).unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_what_its_reason_says_and_a_cut_stream_is_no_answer() {
+    fn the_reason_determines_the_finish_and_a_truncated_stream_is_an_error() {
         assert_eq!(read(&[content_chunk("a"), end("length")]).unwrap().finish, Some(Finish::Length));
         assert_eq!(read(&[end("load")]).unwrap().finish, Some(Finish::Complete));
         let bare = json!({"message": null, "done": true, "done_reason": null, "eval_count": null});

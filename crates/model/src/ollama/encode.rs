@@ -1,8 +1,8 @@
-//! Encodes requests for the wire. Messages are borrowed: a long thread is written, never copied whole. Tool results
-//! contain the tool's name, and calls have objects as arguments.
+//! Encodes requests for the wire. Messages are borrowed: a long thread is serialized without being copied. Tool results
+//! contain the tool's name, and the arguments of calls are objects.
 //!
-//! The server silently truncates a prompt that exceeds its window. Therefore each request sets the window that it was
-//! fitted to, and the option to refuse a prompt that does not fit.
+//! By default, the server silently truncates a prompt that exceeds its window. Each request therefore sets the window
+//! that it was fitted to, and turns truncation off, so that the server refuses a prompt that does not fit.
 
 use crate::{ModelSettings, limit, parts::own_thoughts, thinking::merge, wire};
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Keys of an operator's body that belong to `options`: the runner's parameters in Ollama's documentation.
+/// Keys of the operator's body that belong in `options`: the runner parameters in Ollama's documentation.
 const OPTIONS: [&str; 23] = [
     "num_keep",
     "seed",
@@ -41,7 +41,7 @@ const OPTIONS: [&str; 23] = [
 /// Parameter that limits a reply.
 const LIMIT_KEYS: [&str; 1] = ["num_predict"];
 
-/// Writes a request's body: our keys, overridden by the operator's.
+/// Serializes a request's body. The operator's keys override ours.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
     let mut extra = extra(settings, request);
     let model = extra.remove("model").unwrap_or_else(|| json!(settings.model));
@@ -172,7 +172,7 @@ fn messages<'a>(settings: &ModelSettings, request: &'a Request) -> Vec<OllamaMes
     first.into_iter().chain(messages).chain(encode_images(&request.images)).collect()
 }
 
-/// Adds images after the newest message, with their names.
+/// Returns a user message with images and their paths, if there are any.
 fn encode_images(images: &[ModelImage]) -> Option<OllamaMessage<'_>> {
     let paths: Vec<&str> = images.iter().map(|shown| shown.image.path.as_str()).collect();
     let content = paths.join("\n").into();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_as_the_wire_wants_it() {
+    fn requests_have_the_format_of_the_wire() {
         let dialect = Dialect { thoughts: Some("thinking"), ..Dialect::PLAIN };
         let extra = json!({"num_ctx": 8192, "options": {"seed": 1}, "keep_alive": "5m", "stream": false});
         let settings = ModelSettings {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_told_the_window_and_never_to_cut_a_prompt_in_silence() {
+    fn the_window_is_set_and_silent_truncation_is_off() {
         let plain = ModelSettings { window: 40_960, ..ModelSettings::plain("m", WireKind::Ollama) };
         let wire = written(&plain, &Request::default());
         assert_eq!(
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_told_to_think_as_it_can_be_told() {
+    fn thinking_is_set_as_each_model_supports_it() {
         for (supported, takes_effort, thinking, expect) in [
             (false, false, Thinking::On, Value::Null),
             (true, false, Thinking::High, json!(true)),

@@ -1,5 +1,5 @@
 //! Errors about the length of a request. Each provider has its own message for a request that exceeds the model's
-//! context, and some are similar to messages about rate limits in tokens per minute, which are different errors.
+//! context. Some resemble messages about a different error: rate limits in tokens per minute.
 
 /// Codes and types of the error.
 const CODES: [&str; 8] = [
@@ -13,7 +13,7 @@ const CODES: [&str; 8] = [
     "1261",
 ];
 
-/// Messages of the error, in lower case.
+/// Phrases in messages about the error, in lower case.
 const SIGNS: [&str; 25] = [
     "context length",
     "context window",
@@ -42,7 +42,7 @@ const SIGNS: [&str; 25] = [
     "输入过长",
 ];
 
-/// Messages about a rate limit or credit.
+/// Phrases in messages about rate limits or credit.
 const LIMITS: [&str; 9] = [
     "rate limit",
     "rate_limit",
@@ -60,7 +60,7 @@ pub(super) fn is_overflow(status: u16, codes: &[String], said: &str) -> bool {
     if codes.iter().any(|code| CODES.contains(&code.as_str())) {
         return true;
     }
-    // An error with one of these statuses is about a rate limit or a key, not about length.
+    // An error with one of these statuses is about a key, credit, an unknown model or a rate limit, not about length.
     let speaks_of_length = !matches!(status, 401..=404 | 429 | 529);
     speaks_of_length
         && SIGNS.iter().any(|sign| said.contains(sign))
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_for_length_is_told_from_a_limit_on_speed() {
+    fn length_errors_are_distinguished_from_rate_limits() {
         for said in [
             "this model's maximum context length is 8192 tokens. however, you requested 9000",
             "prompt is too long: 213462 tokens > 200000 maximum",
@@ -100,7 +100,7 @@ mod tests {
         ] {
             assert!(!is_overflow(400, &[], said), "{said}");
         }
-        assert!(!is_overflow(429, &[], "request too large: context length"), "a 429 is about speed");
+        assert!(!is_overflow(429, &[], "request too large: context length"), "a 429 is about the rate");
         assert!(is_overflow(500, &["context_length_exceeded".to_owned()], ""));
     }
 }

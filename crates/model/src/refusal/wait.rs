@@ -1,9 +1,9 @@
-//! Retry delays in error messages: "Please try again in 5.289s", "retry in 1m30s". Some providers send no header, and
-//! an error inside of a stream has none.
+//! Retry delays in error messages, such as "Please try again in 5.289s" or "retry in 1m30s". Some providers send no
+//! header, and an error within a stream has none.
 
 use std::time::Duration;
 
-/// Words before a delay, in lower case.
+/// Phrases before a delay, in lower case.
 const SIGNS: [&str; 4] = ["try again in ", "retry in ", "retry after ", "available in "];
 
 /// Returns the delay in an error message; `said` is in lower case.
@@ -18,7 +18,7 @@ pub(super) fn named_wait(said: &str) -> Option<Duration> {
     wait
 }
 
-/// Parses a number and its unit, and returns the rest.
+/// Parses a number and its unit. Returns the delay and the remaining text.
 fn first_part(text: &str) -> Option<(Duration, &str)> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, behind) = text.split_at_checked(digits)?;
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_read_from_the_words_of_each_provider() {
+    fn each_providers_delay_is_parsed() {
         for (said, millis) in [
             ("limit 15000, used 11972. please try again in 5.289s. visit https://", Some(5_289)),
             ("please retry in 12.5s.", Some(12_500)),

@@ -1,4 +1,4 @@
-//! Decodes the wire's reply to deltas. Items are identified by index: their IDs may differ between events.
+//! Decodes replies of the wire into deltas. Items are identified by index, because their IDs may differ between events.
 
 use super::encode::{ITEMS, item_texts};
 use crate::{
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of items of a reply.
+/// Maximum number of items in a reply.
 const MAX_ITEMS: usize = 1_000;
 /// Maximum size of the events whose items are kept unchanged, in bytes.
 const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
@@ -26,17 +26,17 @@ const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct ItemDecoder {
     origin: String,
-    /// Whether the provider stores items, so that their IDs are enough.
+    /// Whether the provider stores items, so that an ID is enough to refer to one.
     is_stored: bool,
     calls: PartialCalls,
-    /// Indexes of calls, by item index.
+    /// Index of each call, by item index.
     called: BTreeMap<u64, usize>,
     /// Indexes of items whose text has arrived.
-    spoken: BTreeSet<u64>,
+    text_items: BTreeSet<u64>,
     /// Indexes of items whose thoughts have arrived.
     thought: BTreeSet<u64>,
     media: ReplyMedia,
-    /// Complete items, by index.
+    /// Complete items by index.
     items: BTreeMap<u64, Value>,
     kept_bytes: usize,
     usage: Option<Usage>,
@@ -53,12 +53,13 @@ impl ItemDecoder {
         }
     }
 
-    /// Emits text of a message. Messages of one response, such as a commentary and the answer, are separate paragraphs.
+    /// Emits text of a message. Several messages in one response, such as a commentary and the answer, are separate
+    /// paragraphs.
     fn push_text(&mut self, at: u64, words: &str, out: &mut Vec<Delta>) {
         if words.is_empty() {
             return;
         }
-        let is_next = self.spoken.insert(at) && self.spoken.len() > 1;
+        let is_next = self.text_items.insert(at) && self.text_items.len() > 1;
         out.push(Delta::Text(if is_next { format!("{PARAGRAPH}{words}") } else { words.to_owned() }));
     }
 
@@ -93,7 +94,7 @@ impl ItemDecoder {
             "message" => {
                 let parts = item["content"].as_array();
                 self.refused |= parts.is_some_and(|parts| parts.iter().any(|part| part["type"] == "refusal"));
-                if !self.spoken.contains(&at) {
+                if !self.text_items.contains(&at) {
                     self.push_text(at, &item_texts(item).collect::<String>(), out);
                 }
             }
@@ -124,7 +125,7 @@ impl ItemDecoder {
             _ => {}
         }
         let mut kept = item.clone();
-        // The provider identifies the image by the item's ID.
+        // The provider finds the image by the item's ID.
         if let Some(fields) = kept.as_object_mut().filter(|fields| fields.contains_key("result")) {
             fields.remove("result");
         }
@@ -132,7 +133,7 @@ impl ItemDecoder {
         if self.items.len() > MAX_ITEMS { Err(garbled("too many items")) } else { Ok(()) }
     }
 
-    /// Processes the final response; its default status is `default`.
+    /// Processes the final response. `default` is its status if it contains none.
     fn conclude(&mut self, response: &Value, default: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         self.usage = usage(&response["usage"]).or(self.usage);
         let status = response["status"].as_str().filter(|status| !status.is_empty()).unwrap_or(default);
@@ -144,9 +145,9 @@ impl ItemDecoder {
         let is_cut = status == "incomplete";
         let reason = if is_cut { text(&response["incomplete_details"], "reason") } else { status };
         let end = finish(reason)?.unwrap_or(if is_cut { Finish::Length } else { Finish::Complete });
-        let has_streamed = !self.spoken.is_empty();
-        // Streamed parts take precedence; some servers omit the list or leave it empty, and some report a part only
-        // there.
+        let has_streamed = !self.text_items.is_empty();
+        // Streamed parts take precedence over the final list. Some servers omit it or leave it empty, and some report a
+        // part only there.
         for (at, item) in (0..).zip(response["output"].as_array().into_iter().flatten()) {
             if self.is_news(at, item, has_streamed) {
                 let taken = self.items.contains_key(&at);
@@ -163,14 +164,14 @@ impl ItemDecoder {
         Ok(())
     }
 
-    /// Returns whether an item of the final list has not arrived complete before, at any index. After streamed text,
+    /// Returns whether an item of the final list has not already arrived complete, at any index. If text was streamed,
     /// all messages have arrived.
     fn is_news(&self, at: u64, item: &Value, has_streamed: bool) -> bool {
         let has = |name: &str| self.items.values().any(|known| known[name] == item[name]);
         match text(item, "type") {
-            "message" => !self.items.contains_key(&at) && (!has_streamed || self.spoken.contains(&at)),
+            "message" => !self.items.contains_key(&at) && (!has_streamed || self.text_items.contains(&at)),
             "function_call" => !has("call_id"),
-            // Gateways change its ID at the end.
+            // Some gateways change the ID at the end.
             kind => !has("id") && self.items.get(&at).is_none_or(|known| known["type"] != kind),
         }
     }
@@ -178,15 +179,15 @@ impl ItemDecoder {
     /// Returns the items if they include thoughts that can be sent back.
     fn parts(&mut self) -> Option<ProviderParts> {
         let is_thought = |item: &Value| item["type"] == "reasoning";
-        // Of thoughts without content the provider knows only the ID, which it forgets.
+        // Thoughts without content have only an ID, which the provider does not keep.
         let is_full = |item: &Value| {
             item["encrypted_content"].as_str().is_some_and(|text| !text.is_empty())
                 || item["content"].as_array().is_some_and(|parts| !parts.is_empty())
         };
         let is_image = |item: &Value| item["type"] == "image_generation_call";
-        let goes_back =
+        let is_sent_back =
             |item: &Value| self.is_stored || !is_image(item) && (!is_thought(item) || is_full(item));
-        let items: Vec<Value> = std::mem::take(&mut self.items).into_values().filter(goes_back).collect();
+        let items: Vec<Value> = std::mem::take(&mut self.items).into_values().filter(is_sent_back).collect();
         let origin = std::mem::take(&mut self.origin);
         items.iter().any(is_thought).then(|| ProviderParts { origin, parts: json!({ITEMS: items}) })
     }
@@ -199,7 +200,7 @@ impl ItemDecoder {
                 self.call(at, item, "").map(drop)
             }
             "response.output_item.done" => self.item_done(at, item, out),
-            "response.output_text.done" if !self.spoken.contains(&at) => {
+            "response.output_text.done" if !self.text_items.contains(&at) => {
                 self.push_text(at, text(event, "text"), out);
                 Ok(())
             }
@@ -235,7 +236,7 @@ impl ItemDecoder {
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 self.think(at, delta, out)
             }
-            // Another paragraph of the same thoughts begins.
+            // A new paragraph of the same thoughts begins.
             "response.reasoning_summary_part.added" if self.thought.contains(&at) => {
                 out.push(Delta::Reasoning(PARAGRAPH.to_owned()));
             }
@@ -308,7 +309,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 fn usage(usage: &Value) -> Option<Usage> {
     let count = |value: &Value| value.as_u64().unwrap_or(0);
     let input = &usage["input_tokens_details"];
-    let told = Usage {
+    let reported = Usage {
         cached: count(&input["cached_tokens"]),
         cache_writes: count(&input["cache_write_tokens"]),
         reasoning: count(&usage["output_tokens_details"]["reasoning_tokens"]),
@@ -316,7 +317,7 @@ fn usage(usage: &Value) -> Option<Usage> {
     };
     let total = usage["total_tokens"].as_u64();
     let audio = count(&input["audio_tokens"]);
-    usage.is_object().then(|| to_usage(&UsageReport { reported: told, audio, total }))
+    usage.is_object().then(|| to_usage(&UsageReport { reported, audio, total }))
 }
 
 #[cfg(test)]

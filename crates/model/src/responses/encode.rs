@@ -1,4 +1,4 @@
-//! Encodes requests for the wire. Messages are borrowed: a long thread is written, never copied whole. Each request
+//! Encodes requests for the wire. Messages are borrowed: a long thread is serialized without being copied. Each request
 //! repeats the bytes of the previous one.
 
 use crate::{ModelSettings, limit, paragraphs::PARAGRAPH, parts::own_parts, thinking::merge, wire};
@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Key of a reply's items in its parts.
+/// Key of a reply's items within its parts.
 pub(super) const ITEMS: &str = "items";
 
-/// Writes a request's body: our keys, overridden by the operator's.
+/// Serializes a request's body. The operator's keys override ours.
 pub(super) fn body(settings: &ModelSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
     let mut options = options(settings, request);
     for ours in ["input", "stream", "tools"] {
@@ -38,7 +38,7 @@ struct ResponsesBody<'a> {
     instructions: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<FunctionTool<'a>>,
-    /// The last field, so that the bytes before it never change.
+    /// Must be the last field, so that the bytes before it never change.
     input: Vec<InputItem<'a>>,
 }
 
@@ -73,9 +73,9 @@ enum InputItem<'a> {
         call_id: Cow<'a, str>,
         output: &'a str,
     },
-    /// An unchanged item of the provider.
+    /// An unchanged item of the provider's reply.
     Kept(&'a Value),
-    /// An item of a call whose ID has changed.
+    /// The item of a call whose ID has changed.
     Renamed(Value),
 }
 
@@ -95,7 +95,7 @@ fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     let mut options = Map::new();
     options.insert("model".to_owned(), json!(settings.model));
     options.insert("store".to_owned(), Value::Bool(false));
-    // A model without reasoning refuses to encrypt its thoughts.
+    // A model without reasoning refuses this option.
     if thinking.supported || settings.body.contains_key("reasoning") {
         options.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
     }
@@ -107,7 +107,7 @@ fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
     }
     merge(&mut options, &settings.body);
     thinking.apply(request.thinking, &mut options);
-    // The chat wire's name of the effort, which rules may use.
+    // The chat wire's name for the effort, which thinking rules may use.
     let effort = options.remove("reasoning_effort");
     if let Some(effort) = thinking.effort(request.thinking).map(Value::from).or(effort) {
         merge(&mut options, &Map::from_iter([("reasoning".to_owned(), json!({"effort": effort}))]));
@@ -146,7 +146,7 @@ impl<'a> ItemWriter<'a> {
         self.input.push(InputItem::Said { role, content });
     }
 
-    /// Encodes a reply: the provider's own items unchanged, and other parts in their plain form.
+    /// Encodes a reply: the provider's own items unchanged, and everything else in its plain form.
     fn reply(&mut self, reply: &'a Assistant) {
         let own = own_parts(reply, &self.origin);
         let items = own.and_then(|parts| parts.get(ITEMS)?.as_array()).map_or(&[][..], Vec::as_slice);
@@ -161,7 +161,7 @@ impl<'a> ItemWriter<'a> {
             self.say("assistant", reply.text.as_str().into());
         }
         let mut calls: Vec<&ToolCall> = reply.calls.iter().collect();
-        // A reasoning item without its following item is refused.
+        // The provider refuses a reasoning item without the item that followed it.
         let mut waiting = Vec::new();
         for item in items {
             let kept = match item["type"].as_str() {
@@ -210,7 +210,7 @@ pub(super) fn item_texts(item: &Value) -> impl Iterator<Item = &str> {
     parts.into_iter().flatten().filter_map(|part| part["text"].as_str().or(part["refusal"].as_str()))
 }
 
-/// Encodes images, each after its name.
+/// Encodes images, each preceded by its path.
 fn encode_images(images: &[ModelImage]) -> Vec<ShownPart<'_>> {
     let parts = |shown: &'_ ModelImage| {
         let image_url = format!("data:{};base64,{}", shown.image.mime, BASE64_STANDARD.encode(&shown.bytes));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_as_the_wire_wants_it() {
+    fn requests_have_the_format_of_the_wire() {
         let wire = written(&Request { thinking: Thinking::Low, ..testing::request(parts("another")) });
         assert_eq!(
             wire,
@@ -286,17 +286,17 @@ mod tests {
     }
 
     #[test]
-    fn thoughts_are_asked_for_where_the_model_is_said_to_reason() {
+    fn encrypted_thoughts_are_requested_from_reasoning_models() {
         let asks =
             |settings: &ModelSettings| options(settings, &testing::request(None)).contains_key("include");
         let mut plain = ModelSettings::plain("m", WireKind::Responses);
-        assert!(!asks(&plain), "what does not reason refuses that");
+        assert!(!asks(&plain), "models without reasoning refuse it");
         plain.body.insert("reasoning".to_owned(), json!({"effort": "low"}));
         assert!(asks(&plain) && asks(&settings()));
     }
 
     #[test]
-    fn row_46_own_items_go_back_as_they_were_and_none_without_its_follower() {
+    fn row_46_own_items_are_sent_back_unchanged_with_the_following_item() {
         let mut request = testing::request(parts(&settings().origin()));
         assert_eq!(written(&request)["input"].as_array().unwrap()[1..5], items());
         let Message::Assistant(mut reply) = request.messages[1].as_ref().clone() else { panic!() };

@@ -95,7 +95,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn only_the_open_internet_is_open() {
+    fn only_public_addresses_are_allowed() {
         for (address, expect) in [
             ("1.1.1.1", None),
             ("93.184.215.14", None),
@@ -149,7 +149,7 @@ mod tests {
 
     /// CVE-2026-26324, zeptoclaw PR#105, bashkit#1569: an IPv4 address in an IPv6 form.
     #[test]
-    fn no_form_of_ipv6_carries_a_closed_address() {
+    fn no_form_of_ipv6_hides_a_forbidden_address() {
         for (address, expect) in [
             ("::ffff:127.0.0.1", Some("IPv4 in IPv6")),
             ("::ffff:169.254.169.254", Some("IPv4 in IPv6")),
@@ -175,7 +175,7 @@ mod tests {
     proptest! {
         /// Every address that the standard library classifies as non-public is refused here.
         #[test]
-        fn nothing_that_the_standard_library_calls_closed_is_open(bits in any::<u32>(), wide in any::<u128>()) {
+        fn addresses_that_the_standard_library_calls_private_are_refused(bits in any::<u32>(), wide in any::<u128>()) {
             let v4 = Ipv4Addr::from_bits(bits);
             let odd = v4.is_private() || v4.is_loopback() || v4.is_link_local() || v4.is_broadcast()
                 || v4.is_documentation() || v4.is_unspecified() || v4.is_multicast();

@@ -12,7 +12,7 @@ pub enum GuardError {
     #[error("{0}")]
     Unreachable(String),
     /// The body exceeds the size limit.
-    #[error("what is there is larger than {} KiB", .0 / 1024)]
+    #[error("the content is larger than {} KiB", .0 / 1024)]
     TooLarge(usize),
     /// The fetch exceeded the time limit.
     #[error("it took longer than {} s", .0.as_secs())]

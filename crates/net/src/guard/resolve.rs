@@ -43,13 +43,14 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// A single internal address is enough to refuse a name: an attacker would mix them to reach it.
+    /// Resolves a name and checks its addresses. A single internal address is enough to refuse the name: an attacker
+    /// could mix it with public ones.
     pub(super) async fn lookup(&self, name: &str) -> Result<Vec<IpAddr>, GuardError> {
         let host = name.trim_end_matches('.').to_lowercase();
         let unknown = |why: String| GuardError::Unreachable(format!("{host} cannot be found: {why}"));
         let found = self.resolver.lookup(&host).await.map_err(|error| unknown(error.to_string()))?;
         if found.is_empty() {
-            return Err(unknown("it has no address".to_owned()));
+            return Err(unknown("its name has no addresses".to_owned()));
         }
         if found.len() > MAX_ADDRESSES {
             return Err(GuardError::Refused(format!("{host} has more than {MAX_ADDRESSES} addresses")));

@@ -9,7 +9,7 @@ use url::Host;
 /// Maximum length of a URL, in bytes; longer ones are refused.
 const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// Names inside of a network, including their subdomains.
+/// Names inside a network, including their subdomains.
 const INSIDE: &[&str] = &[
     "localhost",
     "local",
@@ -69,7 +69,7 @@ impl AllowedTargets {
         match address::closed(address) {
             Some(what) if !self.networks.iter().any(|network| network.contains(&address)) => {
                 Err(GuardError::Refused(format!(
-                    "{host} leads to {what}, not to the open internet: fetch a public address instead"
+                    "{host} resolves to {what}, not to the public internet: fetch a public URL instead"
                 )))
             }
             _ => Ok(()),
@@ -86,7 +86,7 @@ impl AllowedTargets {
             return refused("the URL is longer than 8 KiB");
         }
         let Ok(url) = Url::parse(text.trim()) else {
-            return refused("this is not a whole URL: write it with https:// in front");
+            return refused("this is not a complete URL: begin it with https://");
         };
         self.check(url)
     }
@@ -99,7 +99,7 @@ impl AllowedTargets {
         }
         if !url.username().is_empty() || url.password().is_some() {
             return refused(
-                "a URL must not carry a name or a password: leave out what stands before `@`".to_owned(),
+                "a URL must not contain a user name or a password: omit the part before `@`".to_owned(),
             );
         }
         if let Some(port) = url.port().filter(|port| BAD_PORTS.contains(port)) {
@@ -124,7 +124,7 @@ impl AllowedTargets {
             |end: &&str| name == **end || name.strip_suffix(*end).is_some_and(|rest| rest.ends_with('.'));
         if !name.contains('.') || INSIDE.iter().any(inside) {
             return Err(GuardError::Refused(format!(
-                "{name} is a name inside a network, not of the open internet: fetch a public address instead"
+                "{name} is a name of an internal network, not of the public internet: fetch a public URL instead"
             )));
         }
         Ok(())
@@ -144,20 +144,20 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_web_addresses_are_let_through() {
+    fn only_plain_web_urls_are_accepted() {
         for (text, expect) in [
             ("https://example.com", "https://example.com/"),
             (" http://example.com:8080/a?b=c#d ", "http://example.com:8080/a?b=c"),
             ("https://bücher.example.com/", "https://xn--bcher-kva.example.com/"),
-            ("example.com", "Error: this is not a whole URL: write it with https:// in front"),
-            ("//example.com", "Error: this is not a whole URL: write it with https:// in front"),
-            ("", "Error: this is not a whole URL: write it with https:// in front"),
+            ("example.com", "Error: this is not a complete URL: begin it with https://"),
+            ("//example.com", "Error: this is not a complete URL: begin it with https://"),
+            ("", "Error: this is not a complete URL: begin it with https://"),
             ("file:///etc/passwd", "Error: file URLs cannot be fetched: only http and https"),
             ("gopher://example.com/_x", "Error: gopher URLs cannot be fetched: only http and https"),
             ("data:text/html,x", "Error: data URLs cannot be fetched: only http and https"),
             (
                 "https://example.com@127.0.0.1/",
-                "Error: a URL must not carry a name or a password: leave out what stands before `@`",
+                "Error: a URL must not contain a user name or a password: omit the part before `@`",
             ),
             ("http://example.com:25/", "Error: port 25 is not for web pages"),
             ("http://example.com:6379/", "Error: port 6379 is not for web pages"),
@@ -173,7 +173,7 @@ mod tests {
 
     /// CVE-2026-26324 and similar: all spellings of an internal address.
     #[test]
-    fn no_spelling_of_an_address_inside_is_let_through() {
+    fn no_spelling_of_an_internal_address_is_accepted() {
         for text in [
             "http://127.0.0.1/",
             "http://127.1/",
@@ -207,12 +207,12 @@ mod tests {
             "http://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ/",
         ] {
             let said = verdict(&[], text);
-            assert!(said.starts_with("Error: ") && said.contains("open internet"), "{text}: {said}");
+            assert!(said.starts_with("Error: ") && said.contains("public internet"), "{text}: {said}");
         }
     }
 
     #[test]
-    fn what_the_operator_lets_through_is_let_through_and_nothing_beside_it() {
+    fn only_the_operators_exceptions_are_accepted() {
         let allowed = ["wiki.internal", "*.corp", "10.1.0.0/16", "fd00::1", "192.168.0.7"];
         for (text, expect) in [
             ("http://wiki.internal/", true),
@@ -236,7 +236,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn garbage_never_panics_and_no_address_inside_passes(text in "(http://)?[\\[\\]0-9a-fx:.%@/\\\\#?]{0,40}|.{0,60}") {
+        fn garbage_never_panics_and_no_internal_address_passes(text in "(http://)?[\\[\\]0-9a-fx:.%@/\\\\#?]{0,40}|.{0,60}") {
             if let Ok(url) = AllowedTargets::default().read(&text) {
                 prop_assert!(matches!(url.scheme(), "http" | "https"));
                 let address = match url.host().unwrap() {

@@ -152,7 +152,7 @@ impl Web {
     }
 
     /// Fetches a path of the external site and describes the result.
-    async fn told(&self, url: &str) -> String {
+    async fn result(&self, url: &str) -> String {
         match self.fetch(url).await {
             Ok(fetched) => format!("{} {}", fetched.status, String::from_utf8_lossy(&fetched.body)),
             Err(error) => format!("Error: {error}"),
@@ -176,7 +176,7 @@ async fn site() -> Web {
 }
 
 #[tokio::test]
-async fn a_page_comes_back_with_what_the_server_says_of_it() {
+async fn a_page_is_returned_with_its_headers() {
     let web = site().await;
     let fetched = web.fetch(&web.site("/once#part")).await.unwrap();
     let expect = Fetched {
@@ -187,45 +187,45 @@ async fn a_page_comes_back_with_what_the_server_says_of_it() {
         body: Bytes::from_static(b"hello"),
     };
     assert_eq!(fetched, expect);
-    assert_eq!(web.told(&web.site("/zipped")).await, "200 unpacked");
-    assert_eq!(web.told(&web.site("/login")).await, "401 ");
+    assert_eq!(web.result(&web.site("/zipped")).await, "200 unpacked");
+    assert_eq!(web.result(&web.site("/login")).await, "401 ");
     assert_eq!(web.fetch(&web.site("/busy")).await.unwrap().retry_after, Some(Duration::from_secs(7)));
 }
 
 #[tokio::test]
-async fn nothing_inside_is_reached_by_a_name_or_a_redirect() {
+async fn internal_addresses_are_not_reached_by_name_or_redirect() {
     let web = site().await;
-    let redirect = "Error: the site redirects elsewhere, which is refused: ";
+    let redirect = "Error: the site redirects to a refused URL: ";
     let inside = format!("inside.example:{}", web.inside);
     for (url, expect) in [
-        (format!("http://127.0.0.1:{}/", web.inside), "Error: 127.0.0.1 leads to loopback"),
-        (format!("http://{inside}/"), "Error: inside.example leads to loopback"),
-        (format!("http://both.example:{}/", web.inside), "Error: both.example leads to loopback"),
-        (web.site("/loopback"), &format!("{redirect}127.0.0.1 leads to loopback")),
-        (web.site("/metadata"), &format!("{redirect}169.254.169.254 leads to link-local")),
+        (format!("http://127.0.0.1:{}/", web.inside), "Error: 127.0.0.1 resolves to loopback"),
+        (format!("http://{inside}/"), "Error: inside.example resolves to loopback"),
+        (format!("http://both.example:{}/", web.inside), "Error: both.example resolves to loopback"),
+        (web.site("/loopback"), &format!("{redirect}127.0.0.1 resolves to loopback")),
+        (web.site("/metadata"), &format!("{redirect}169.254.169.254 resolves to link-local")),
         (web.site("/file"), &format!("{redirect}file URLs cannot be fetched")),
-        (web.site("/name-inside"), "Error: inside.example leads to loopback"),
-        (web.site("/broken"), "Error: the site redirects to what is no URL"),
+        (web.site("/name-inside"), "Error: inside.example resolves to loopback"),
+        (web.site("/broken"), "Error: the site redirects to an invalid URL"),
         (web.site("/loop"), "Error: the site redirects more than 5 times"),
-        ("http://none.example/".to_owned(), "Error: none.example cannot be found: it has no address"),
+        ("http://none.example/".to_owned(), "Error: none.example cannot be found: its name has no addresses"),
         ("http://unknown.example/".to_owned(), "Error: unknown.example cannot be found: no such name"),
     ] {
-        let told = web.told(&url).await;
-        assert!(told.starts_with(expect), "{url}: {told}");
+        let result = web.result(&url).await;
+        assert!(result.starts_with(expect), "{url}: {result}");
     }
     assert_eq!(web.reached.load(Ordering::Relaxed), 0);
 }
 
 /// DNS rebinding: the check sees an external address, and a second lookup would return an internal one.
 #[tokio::test]
-async fn the_address_that_was_judged_is_the_one_that_is_connected_to() {
+async fn the_connection_uses_the_checked_address() {
     let web = web(&[("rebind.example", &[&[OUTSIDE], &[INSIDE]])]).await;
     let url = format!("http://rebind.example:{}/page", web.port);
-    assert_eq!(web.told(&url).await, "200 hello");
-    assert_eq!(web.book.asked.load(Ordering::Relaxed), 1, "a connection asks once");
+    assert_eq!(web.result(&url).await, "200 hello");
+    assert_eq!(web.book.asked.load(Ordering::Relaxed), 1, "a connection resolves once");
     let inside = format!("http://rebind.example:{}/", web.inside);
-    let told = web.told(&inside).await;
-    assert!(told.starts_with("Error: rebind.example leads to loopback"), "{told}");
+    let result = web.result(&inside).await;
+    assert!(result.starts_with("Error: rebind.example resolves to loopback"), "{result}");
     assert_eq!(web.reached.load(Ordering::Relaxed), 0);
 }
 
@@ -233,8 +233,8 @@ async fn the_address_that_was_judged_is_the_one_that_is_connected_to() {
 #[tokio::test]
 async fn credentials_do_not_follow_a_redirect_to_another_origin() {
     let web = site().await;
-    assert_eq!(web.told(&web.site("/once")).await, "200 hello");
-    assert_eq!(web.told(&web.site("/elsewhere")).await, "200 hello");
+    assert_eq!(web.result(&web.site("/once")).await, "200 hello");
+    assert_eq!(web.result(&web.site("/elsewhere")).await, "200 hello");
     let seen = web.seen.lock().unwrap();
     let sent: Vec<_> = seen
         .iter()
@@ -254,39 +254,44 @@ async fn credentials_do_not_follow_a_redirect_to_another_origin() {
 }
 
 #[tokio::test]
-async fn size_is_bounded_whatever_the_server_says_of_it() {
+async fn the_size_is_bounded_regardless_of_headers() {
     let web = site().await;
-    let large = "Error: what is there is larger than 97 KiB";
+    let large = "Error: the content is larger than 97 KiB";
     for (path, expect) in [("/giant", large), ("/endless", large), ("/bomb", large)] {
-        assert_eq!(web.told(&web.site(path)).await, expect, "{path}");
+        assert_eq!(web.result(&web.site(path)).await, expect, "{path}");
     }
-    let told = web.told(&web.site("/cut")).await;
-    assert!(told.starts_with("Error: site.example cannot be reached, or broke off"), "{told}");
-    let told = web.told(&web.site("/brotli")).await;
-    assert_eq!(told, "Error: the site compresses in a way that was not asked for: br");
+    let result = web.result(&web.site("/cut")).await;
+    assert!(
+        result.starts_with("Error: site.example cannot be reached, or closed the connection"),
+        "{result}"
+    );
+    let result = web.result(&web.site("/brotli")).await;
+    assert_eq!(result, "Error: the site uses a compression that was not requested: br");
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_is_bounded_whatever_the_server_does() {
+async fn the_time_is_bounded() {
     let web = site().await;
     for path in ["/drip", "/silent"] {
-        assert_eq!(web.told(&web.site(path)).await, "Error: it took longer than 20 s", "{path}");
+        assert_eq!(web.result(&web.site(path)).await, "Error: it took longer than 20 s", "{path}");
     }
 }
 
 #[tokio::test]
-async fn what_others_fetch_for_us_is_looked_at_as_well() {
+async fn urls_fetched_by_others_are_checked_as_well() {
     let web = site().await;
     for (url, expect) in [
         ("http://site.example/", Ok(())),
         ("http://unknown.example/", Ok(())),
         (
             "http://inside.example/",
-            Err("inside.example leads to loopback, not to the open internet: fetch a public address instead"),
+            Err(
+                "inside.example resolves to loopback, not to the public internet: fetch a public URL instead",
+            ),
         ),
         (
             "http://[::1]/",
-            Err("::1 leads to loopback, not to the open internet: fetch a public address instead"),
+            Err("::1 resolves to loopback, not to the public internet: fetch a public URL instead"),
         ),
     ] {
         let said = web.guard.check(url).await.map(|_| ()).map_err(|error| error.to_string());

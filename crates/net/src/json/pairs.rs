@@ -1,7 +1,7 @@
 //! Surrogate pairs that a sender split between two documents of a stream.
 //!
 //! A server that splits an answer by UTF-16 units sends `"…\ud83d"` in one document and `"\ude00…"` in the next. The
-//! first document is held until the next one has a text at the same place, and then gets the whole character.
+//! first document is held until the next one has a text at the same path, and then gets the whole character.
 
 use super::repair::{joined, marked_half, repair_with_marks};
 use serde_json::Value;
@@ -136,7 +136,7 @@ fn at<'v>(value: &'v mut Value, place: &[Step]) -> Option<&'v mut Value> {
     })
 }
 
-/// Returns whether JSON text has an escape of a lone surrogate.
+/// Returns whether JSON text contains an escaped lone surrogate.
 #[must_use]
 pub fn has_half(text: &str) -> bool {
     let mut rest = text;
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_was_cut_is_joined_at_its_place_and_nowhere_else() {
+    fn a_split_pair_is_joined_only_at_its_own_path() {
         let check =
             |documents: &[&str], expect: &[&str]| assert_eq!(read(documents), expect, "{documents:?}");
         let (high, low) = (r#"{"t":"a\ud83d"}"#, r#"{"t":"\ude00b"}"#);
@@ -223,11 +223,11 @@ mod tests {
                 return;
             }
         }
-        panic!("it waits for ever");
+        panic!("the half waits forever");
     }
 
     #[test]
-    fn a_half_is_found_and_a_whole_pair_or_an_escaped_backslash_is_none() {
+    fn a_lone_surrogate_is_found_but_no_pair_or_escaped_backslash() {
         for text in [r"\ud83d", r"\uDE00", r"a\ud83d\n", r"\\\ud83d", r"\ud83d\ude00\ud83d", r"\ud83d\u0041"]
         {
             assert!(has_half(text), "{text}");

@@ -75,12 +75,12 @@ fn with_escapes(bytes: &[u8]) -> Vec<u8> {
 fn needs_repair(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.iter().fold(false, |found, byte| found | (*byte < 0x20))
-        || has_odd_escape(bytes)
+        || has_invalid_escape(bytes)
         || ["NaN", "Infinity"].iter().any(|word| memmem::find(bytes, word.as_bytes()).is_some())
 }
 
-/// Returns whether a text has an escape that is invalid in JSON, or one of NUL or of a lone surrogate.
-fn has_odd_escape(mut bytes: &[u8]) -> bool {
+/// Returns whether a text has an escape that is invalid in JSON, or an escaped NUL or lone surrogate.
+fn has_invalid_escape(mut bytes: &[u8]) -> bool {
     while let Some(at) = memchr(b'\\', bytes) {
         bytes = match bytes.get(at + 1..) {
             Some([b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', rest @ ..]) => rest,
@@ -214,7 +214,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn each_fault_is_repaired_where_it_is_and_nothing_else_changes() {
+    fn each_fault_is_repaired_and_nothing_else_changes() {
         let check = |bytes: &[u8], expect: Value| {
             let text = repair(bytes);
             assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expect, "{text}");

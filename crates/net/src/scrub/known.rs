@@ -7,17 +7,17 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-/// Secrets that are known together. Longer words come first, so that none is hidden in part.
+/// The known secrets of the process or of one scope. Longer words come first, so that none is hidden only in part.
 #[derive(Default)]
 pub(super) struct KnownSecrets {
     pub(super) configured: BTreeSet<String>,
     pub(super) issued: VecDeque<String>,
     pub(super) personal: VecDeque<String>,
-    /// Values that programs were given, secret or not.
+    /// Values passed to programs, secret or not.
     pub(super) given: BTreeSet<String>,
-    /// The configured and the issued.
+    /// Configured and issued secrets.
     pub(super) words: Arc<[String]>,
-    /// Those, people's own, and the values that programs were given.
+    /// The same, users' own secrets, and the values passed to programs.
     pub(super) logged: Arc<[String]>,
 }
 
@@ -29,12 +29,12 @@ thread_local! {
     static SCOPE: RefCell<Option<SecretScope>> = const { RefCell::new(None) };
 }
 
-/// A list of known secrets that takes the place of the process's, for the threads that enter it.
+/// A list of known secrets that replaces the process's for the threads that enter it.
 #[derive(Clone, Default)]
 pub struct SecretScope(Arc<SharedSecrets>);
 
 impl SecretScope {
-    /// Has this thread use the scope until it ends or enters another one.
+    /// Makes this thread use the scope until the thread ends or enters another one.
     pub fn enter(&self) {
         SCOPE.with(|scope| scope.replace(Some(self.clone())));
     }
@@ -56,7 +56,7 @@ pub(super) fn known(which: fn(&KnownSecrets) -> &Arc<[String]>) -> Arc<[String]>
     })
 }
 
-/// Passes the list that counts on this thread. A thread that ends may have lost its scope.
+/// Calls a function with the list for this thread. A thread that is ending may have lost its scope.
 fn with_shared<T>(work: impl FnOnce(&SharedSecrets) -> T) -> T {
     let scope = SCOPE.try_with(|scope| scope.borrow().clone()).ok().flatten();
     work(scope.as_ref().map_or(&OF_PROCESS, |scope| &scope.0))
@@ -82,7 +82,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn a_scope_hides_its_own_secrets_and_those_of_no_other() {
+    fn a_scope_hides_only_its_own_secrets() {
         let secret = "of-one-scope-alone-1";
         let one = SecretScope::default();
         let within = |scope: SecretScope, work: fn(&str)| {

@@ -1,4 +1,4 @@
-//! Differences of two snapshots.
+//! Compares two snapshots.
 
 use super::{
     ChangeStatus, ChangeSummary, FileChange, MAX_DIFF_BYTES, MAX_LISTED_FILES, NoDiff, WorkspaceChanges,
@@ -12,22 +12,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Number of lines around a change.
+/// Number of context lines around a change.
 const CONTEXT_LINES: usize = 3;
-/// Time after which diffs may be longer than necessary: for some texts the shortest diff takes too long.
-const EXACT: Duration = Duration::from_secs(1);
+/// How long diffs are computed exactly. Later diffs may be longer than necessary, because finding the shortest one
+/// takes too long for some texts.
+const EXACT_DIFF_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Compares two snapshots.
 pub(super) fn compare(before: &FileSnapshot, after: &FileSnapshot) -> WorkspaceChanges {
-    // Files after the end of either snapshot are unknown.
+    // Files beyond the end of either snapshot are unknown.
     let end = [&before.end, &after.end].into_iter().flatten().min();
     let paths: BTreeSet<&PathBuf> = before.files.keys().chain(after.files.keys()).collect();
     let mut comparison = Comparison {
         changes: WorkspaceChanges::default(),
         room: MAX_DIFF_BYTES,
-        deadline: Instant::now() + EXACT,
+        deadline: Instant::now() + EXACT_DIFF_TIMEOUT,
     };
-    // Nor in a folder that was unreadable at either time.
+    // Files in a folder that was unreadable in either snapshot are unknown as well.
     let closed: BTreeSet<&Path> = before.closed.union(&after.closed).map(PathBuf::as_path).collect();
     let is_known = |path: &Path| {
         end.is_none_or(|end| path <= end) && !path.ancestors().any(|above| closed.contains(above))
@@ -41,7 +42,7 @@ pub(super) fn compare(before: &FileSnapshot, after: &FileSnapshot) -> WorkspaceC
 
 struct Comparison {
     changes: WorkspaceChanges,
-    /// Remaining size for diffs, in bytes.
+    /// Remaining space for diffs, in bytes.
     room: usize,
     deadline: Instant,
 }
@@ -68,6 +69,8 @@ impl Comparison {
             binary: either(|entry| entry.binary),
             sensitive: is_sensitive(path),
             symlink: either(|entry| entry.leads_to.is_some()),
+            symlink_target_before: before.and_then(|entry| entry.leads_to.clone()),
+            symlink_target_after: after.and_then(|entry| entry.leads_to.clone()),
             size_before: before.map(|entry| entry.version.0),
             size_after: after.map(|entry| entry.version.0),
             sha256_before: before.and_then(|entry| entry.sha256.clone()),
@@ -87,7 +90,7 @@ impl Comparison {
         }
     }
 
-    /// Adds the diff of the texts, or the reason why there is none.
+    /// Adds the diff of the texts or the reason why there is none.
     fn diff(&mut self, change: &mut FileChange, before: Option<&FileEntry>, after: Option<&FileEntry>) {
         let text = |entry: Option<&FileEntry>| entry.map_or(Some(String::new()), |entry| entry.text.clone());
         let unread = |entry: &FileEntry| entry.sha256.is_none();

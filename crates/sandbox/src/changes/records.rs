@@ -1,5 +1,5 @@
-//! Records of the changes of each run, next to the files of its thread and inaccessible to commands: first the original
-//! files, then their changes.
+//! Stores the file changes of each run next to its thread's files, inaccessible to commands. A run first has a record
+//! of the original files, and later one of their changes.
 
 use super::{WorkspaceChanges, compare::compare, scan};
 use crate::{
@@ -20,16 +20,15 @@ use std::{
 };
 
 /// Suffix of records of the original files.
-const EARLIER: &str = ".before.json";
+const BEFORE_SUFFIX: &str = ".before.json";
 /// Maximum total size of the stored original texts, in bytes.
 const MAX_EARLIER_TEXT_BYTES: usize = 4 << 20;
-/// Maximum total size of the texts compared with them, in bytes.
+/// Maximum total size of the texts that are compared with the original ones, in bytes.
 const MAX_TEXT_BYTES: usize = 16 << 20;
-/// Maximum number of runs per thread whose records are kept, and maximum size of the records, in bytes; the newest are
-/// kept.
+/// Maximum number of records kept per thread, and their maximum total size in bytes. The oldest are removed first.
 const KEPT: (usize, u64) = (100, 32 << 20);
 
-/// Records of the changes of one thread's files.
+/// Records of the changes to one thread's files.
 #[derive(Clone)]
 pub struct ChangeRecords {
     files: Arc<Files>,
@@ -37,7 +36,7 @@ pub struct ChangeRecords {
 }
 
 impl Folders {
-    /// Returns the records of a thread's changes.
+    /// Returns the records of the changes to a thread's files.
     #[must_use]
     pub fn changes(&self, folder: &ThreadFolder) -> ChangeRecords {
         ChangeRecords { files: self.thread_files(folder).0, folder: self.thread(folder).join(CHANGES) }
@@ -45,11 +44,11 @@ impl Folders {
 }
 
 impl ChangeRecords {
-    /// Stores the original files before a run changes any, unless that was done before a restart. `skipped` is the
-    /// daemon's own folder below the outputs.
+    /// Records the original files before a run changes any, unless they were recorded before a restart. `skipped` is
+    /// the daemon's own folder below the outputs.
     ///
     /// # Errors
-    /// When the files cannot be read or stored.
+    /// When the files cannot be read or the record cannot be stored.
     pub async fn begin(&self, run: &RunId, skipped: &str) -> Result<(), SandboxError> {
         let (records, skipped) = (self.clone(), skipped.to_owned());
         self.blocking(run, move |files, run| {
@@ -65,8 +64,8 @@ impl ChangeRecords {
         .await
     }
 
-    /// Stores and returns the changes since [`ChangeRecords::begin`], if that was called for the run. The run may
-    /// continue after a restart.
+    /// Stores and returns the changes since [`ChangeRecords::begin`]; `None` if that was not called for the run. The
+    /// run may continue after a restart.
     ///
     /// # Errors
     /// When the files cannot be read, or the changes cannot be stored.
@@ -86,7 +85,7 @@ impl ChangeRecords {
     /// Returns the changes of a finished run, if they are stored.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When the records cannot be read.
     pub async fn read_changes(&self, run: &RunId) -> Result<Option<WorkspaceChanges>, SandboxError> {
         let records = self.clone();
         self.blocking(run, move |_, run| read(&records.changes(run)).map_err(|error| failed(run, error)))
@@ -96,7 +95,7 @@ impl ChangeRecords {
     /// Deletes the changes of a run.
     ///
     /// # Errors
-    /// When they cannot be removed.
+    /// When the records cannot be removed.
     pub async fn remove(&self, run: &RunId) -> Result<(), SandboxError> {
         let records = self.clone();
         self.blocking(run, move |_, run| {
@@ -117,14 +116,14 @@ impl ChangeRecords {
     }
 
     fn earlier(&self, run: &str) -> PathBuf {
-        self.folder.join(format!("{}{EARLIER}", safe(run)))
+        self.folder.join(format!("{}{BEFORE_SUFFIX}", safe(run)))
     }
 
-    /// Deletes the original files of other runs, which have ended.
+    /// Deletes the records of the original files of other runs, which have ended.
     fn drop_earlier_but(&self, own: &Path) -> io::Result<()> {
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
-            if path != own && path.to_string_lossy().ends_with(EARLIER) {
+            if path != own && path.to_string_lossy().ends_with(BEFORE_SUFFIX) {
                 remove(&path)?;
             }
         }
@@ -135,7 +134,7 @@ impl ChangeRecords {
         self.folder.join(format!("{}.json", safe(run)))
     }
 
-    /// Writes a temporary file and renames it: the file is complete, also after a crash.
+    /// Writes a temporary file and renames it, so that a record is complete even after a crash.
     fn write(&self, path: &Path, what: &impl Serialize) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let (part, name) = (path.with_extension("part"), path.file_name().unwrap_or_default());

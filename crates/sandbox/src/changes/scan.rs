@@ -1,5 +1,5 @@
-//! A snapshot of the workspace and the outputs: the files, their versions, and the texts of small ones. A command may
-//! change anything meanwhile, so each folder and file is opened without following links.
+//! A snapshot of the workspace and the outputs: the files with their versions, and the texts of small ones. A command
+//! may change anything concurrently, so no folder or file is opened through a link.
 
 use super::{MAX_COMPARED_BYTES, MAX_SCANNED_FILES};
 use crate::{
@@ -19,7 +19,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Folders of version control, caches and builds, in addition to those that are hidden in all lists.
+/// Folders of version control, caches and builds, in addition to those hidden in all lists.
 const NO_WORK: [&str; 17] = [
     ".hg",
     ".svn",
@@ -43,32 +43,32 @@ const NO_WORK: [&str; 17] = [
 const MAX_DEPTH: usize = 32;
 /// Maximum number of examined folder entries, including skipped ones.
 const MAX_ENTRIES: usize = 20_000;
-/// Age, in seconds, up to which a changed file may change again with the same time stamp.
+/// Age in seconds up to which a file may have changed again without a new timestamp.
 const FRESH: i64 = 2;
 
-/// Files at one time.
+/// The files at one point in time.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileSnapshot {
-    /// Start time, in seconds since 1970.
+    /// Start time of the scan, in seconds since 1970.
     pub(super) at: i64,
     /// Files and symlinks, by path.
     pub(super) files: BTreeMap<PathBuf, FileEntry>,
-    /// The path after which nothing was scanned; `None` if the scan is complete.
+    /// The last scanned path; `None` if the scan is complete.
     pub(super) end: Option<PathBuf>,
-    /// Unreadable folders.
+    /// Folders that could not be read.
     #[serde(default)]
     pub(super) closed: BTreeSet<PathBuf>,
 }
 
-/// A file at one time.
+/// A file at one point in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileEntry {
-    /// Size, time of the last change in seconds and nanoseconds, and inode.
+    /// Size, seconds and nanoseconds of the modification time, and inode.
     pub(super) version: (u64, i64, i64, u64),
     /// Target of a symlink.
     pub(super) leads_to: Option<String>,
     pub(super) sha256: Option<String>,
-    /// The text, if it fits into the limit.
+    /// The text, if there is room for it.
     pub(super) text: Option<String>,
     pub(super) binary: bool,
 }
@@ -113,7 +113,7 @@ const SECRET_WORDS: &[&str] = &[
     "service_account",
     "serviceaccount",
 ];
-/// Suffixes of file names that suggest a secret: keys, key stores, and credentials of tools.
+/// Suffixes of file names that suggest a secret: keys, key stores and tools' credentials.
 const SECRET_ENDS: &[&str] = &[
     ".key",
     ".pem",
@@ -140,7 +140,7 @@ const SECRET_ENDS: &[&str] = &[
     ".s3cfg",
     ".boto",
 ];
-/// Folders in which tools store secrets, with any file name.
+/// Folders in which tools store secrets under any file name.
 const SECRET_FOLDERS: &[&str] =
     &[".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".gcloud", "gcloud"];
 
@@ -161,7 +161,7 @@ struct Scan<'a> {
     /// The daemon's own folder below the outputs.
     skipped: &'a str,
     earlier: Option<&'a FileSnapshot>,
-    /// Remaining size for texts, in bytes.
+    /// Remaining space for texts, in bytes.
     room: usize,
     entries: usize,
 }
@@ -189,10 +189,10 @@ impl Scan<'_> {
             }
             entries.push(entry?);
         }
-        // In the order of paths: unscanned files come after the scanned ones.
+        // Sorted, so that all unscanned files come after the scanned ones.
         entries.sort_by_key(cap_std::fs::DirEntry::file_name);
         for entry in entries {
-            // An entry that was removed meanwhile is skipped.
+            // An entry that has been removed since is skipped.
             let Ok(meta) = entry.metadata() else { continue };
             let name = entry.file_name().to_string_lossy().into_owned();
             let below = path.join(&name);
@@ -270,7 +270,7 @@ fn bytes(dir: &Dir, name: &str) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns whether an error means that a folder was removed or replaced.
+/// Returns whether an error means that a folder has been removed or replaced.
 fn is_no_folder(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory)

@@ -111,6 +111,9 @@ async fn each_kind_of_file_is_told_as_far_as_it_may_be() {
         ("workspace/turns", ChangeStatus::SymlinkCreated, Some(NoDiff::Symlink)),
     ];
     assert_eq!(told(&changes), expected.map(|(path, status, reason)| (path.to_owned(), status, reason)));
+    let turned = changes.files.last().unwrap();
+    let targets = (turned.symlink_target_before.as_deref(), turned.symlink_target_after.as_deref());
+    assert_eq!(targets, (None, Some("/etc/passwd")));
     let numbers = changes.summary;
     assert_eq!((numbers.created, numbers.deleted, numbers.symlink_created), (5, 1, 1));
     assert_eq!((numbers.additions, numbers.deletions, numbers.truncated), (1, 1, false));

@@ -1,12 +1,12 @@
-//! The daemon's control groups of version 1, which has a tree per resource. Subgroups are subject to the daemon's own
-//! limits too.
+//! The daemon's control groups of version 1, which has a separate tree for each resource. The daemon's own limits also
+//! apply to subgroups.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// The daemon's own groups.
+/// The daemon's own group in each tree.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OwnGroups {
     pub(super) memory: PathBuf,
@@ -18,7 +18,7 @@ impl OwnGroups {
     pub(super) fn find(own: &str, mounts: &str) -> Option<Self> {
         let folder = |counted| {
             let path = path(own, counted)?;
-            // A mount may be hidden by a later one.
+            // A later mount may hide this one.
             mounts
                 .lines()
                 .filter_map(|mount| path_below_mount(mount, counted, path))
@@ -27,7 +27,7 @@ impl OwnGroups {
         Some(Self { memory: folder("memory")?, pids: folder("pids")? })
     }
 
-    /// Removes empty groups of dead daemons. The same group may contain other daemons.
+    /// Removes empty groups left by daemons that have ended. The groups of other running daemons may be next to them.
     pub(super) fn sweep(&self, prefix: &str) {
         for entry in [&self.memory, &self.pids].into_iter().flat_map(fs::read_dir).flatten().flatten() {
             let name = entry.file_name();
@@ -39,7 +39,7 @@ impl OwnGroups {
     }
 }
 
-/// Returns the path of a process in a controller's tree: `4:memory:/path`.
+/// Returns the path of a process in a controller's tree, from a line such as `4:memory:/path`.
 fn path<'a>(own: &'a str, counted: &str) -> Option<&'a str> {
     own.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
@@ -48,7 +48,7 @@ fn path<'a>(own: &'a str, counted: &str) -> Option<&'a str> {
     })
 }
 
-/// Returns the path below a mount, if it is the tree of a controller: `… ROOT AT … - cgroup cgroup rw,memory`.
+/// Returns the path below a mount if the mount is a controller's tree, as in `… ROOT AT … - cgroup cgroup rw,memory`.
 fn path_below_mount(mount: &str, counted: &str, path: &str) -> Option<PathBuf> {
     let (place, kind) = mount.split_once(" - ")?;
     let mut kind = kind.split(' ');
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_groups_are_found_where_they_are_shown() {
+    fn own_groups_are_found_below_their_mounts() {
         let tree = tempfile::tempdir().unwrap();
         let at = |name: &str| tree.path().join(name);
         for name in ["memory/a/b", "pids"] {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_daemons_that_are_gone_are_removed() {
+    fn groups_of_dead_daemons_are_removed() {
         let tree = tempfile::tempdir().unwrap();
         let own = OwnGroups { memory: tree.path().join("memory"), pids: tree.path().join("pids") };
         let alive = format!("command-{}-3", std::process::id());

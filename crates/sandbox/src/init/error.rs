@@ -1,4 +1,4 @@
-//! Errors while a sandbox is created.
+//! Error type for the creation of a sandbox.
 
 use std::fmt::Display;
 
@@ -6,9 +6,9 @@ use std::fmt::Display;
 #[derive(Debug)]
 pub(crate) struct InitError(pub(crate) String);
 
-/// Adds the failed step to an error.
+/// Adds a description of the failed step to an error.
 pub(crate) trait Trying<T> {
-    /// Adds the description of the step.
+    /// Adds the description `what` to the error.
     fn trying(self, what: impl Display) -> Result<T, InitError>;
 }
 

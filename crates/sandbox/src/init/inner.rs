@@ -1,5 +1,5 @@
-//! The second process, process 1 of the new namespaces: builds the file system, drops privileges, starts the command,
-//! and reaps its processes.
+//! The second process, which is process 1 of the new namespaces: builds the file system, drops privileges, starts the
+//! command, and reaps its processes.
 
 use super::{
     error::{InitError, Trying},
@@ -21,7 +21,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// Address of the daemon's proxy, as the command sees it.
+/// Address of the daemon's proxy, as seen by the command.
 pub(crate) const PROXY: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 3128);
 /// Working directory of commands.
 const WORKSPACE: &str = "/mnt/user-data/workspace";
@@ -33,20 +33,20 @@ pub(super) fn main() -> i32 {
         Ok(word) => word,
         Err(InitError(why)) => InitMessage::Failed(why),
     };
-    // A reader that misses the message notices the closed socket.
+    // If the message cannot be sent, the daemon still notices the closed socket.
     i32::from(wire::send(&control, &word, None).is_err())
 }
 
 fn work(control: &UnixStream) -> Result<InitMessage, InitError> {
     die_with_parent()?;
     let plan: JailPlan = wire::read(control)?;
-    // The name is optional: some services do not allow setting it.
+    // The name is optional, because some service managers do not allow setting it.
     sethostname(b"sandbox").ok();
     privileges::raise_open_files();
     if let Some(listener) = network(plan.net)? {
         wire::send(control, &InitMessage::Listening, Some(listener.as_fd()))?;
     }
-    let proc = Proc::open().trying("opening /proc")?;
+    let proc = Proc::open().trying("cannot open /proc")?;
     root::build(&plan)?;
     give_up(&plan, proc)?;
     let children = reap::Children::monitor()?;
@@ -55,45 +55,46 @@ fn work(control: &UnixStream) -> Result<InitMessage, InitError> {
     reap::until_the_end(control, &children, &shell, &plan)
 }
 
-/// Kills this process when the outer one ends. Must be set again whenever the user changes.
+/// Makes the kernel kill this process when the outer one ends. Has to be repeated whenever the user changes.
 fn die_with_parent() -> Result<(), InitError> {
-    set_parent_process_death_signal(Some(Signal::KILL)).trying("being tied to the outer process")
+    set_parent_process_death_signal(Some(Signal::KILL)).trying("cannot set the parent-death signal")
 }
 
 fn network(net: Net) -> Result<Option<TcpListener>, InitError> {
     if net != Net::Shared {
-        loopback::enable().trying("switching the loopback on")?;
+        loopback::enable().trying("cannot enable the loopback interface")?;
         loopback::limit_buffers();
     }
-    let listen = || TcpListener::bind(PROXY).trying("listening for the proxy");
+    let listen = || TcpListener::bind(PROXY).trying("cannot listen on the proxy's port");
     (net == Net::Served).then(listen).transpose()
 }
 
-/// Drops all privileges that the command must not have. The order matters: each step needs fewer than the one before.
+/// Drops all privileges that the command must not have. The order matters, because each step needs fewer privileges
+/// than the previous one.
 fn give_up(plan: &JailPlan, proc: Proc) -> Result<(), InitError> {
     let (user, group) = plan.identity;
-    privileges::empty_bounding_set().trying("emptying the bounding set")?;
+    privileges::empty_bounding_set().trying("cannot clear the capability bounding set")?;
     if plan.from_root {
-        // Root created the pipes; opening `/dev/stdout` opens them again.
-        privileges::give(io::stdout(), user, group).trying("handing over the output")?;
-        privileges::give(io::stderr(), user, group).trying("handing over the output")?;
+        // Root created the pipes, which are reopened when a command opens `/dev/stdout`.
+        privileges::give(io::stdout(), user, group).trying("cannot change the owner of the output")?;
+        privileges::give(io::stderr(), user, group).trying("cannot change the owner of the output")?;
         privileges::become_user(user, group)?;
-        // Changing the user made root the owner of the files in /proc; the map has to be written.
-        set_dumpable_behavior(DumpableBehavior::Dumpable).trying("writing the user map")?;
-        // An additional barrier, if the kernel supports it: other users' IDs do not exist behind it.
+        // Changing the user made root the owner of this process's files in /proc, but the map has to be written.
+        set_dumpable_behavior(DumpableBehavior::Dumpable).trying("cannot prepare the user mapping")?;
+        // A user namespace, if the kernel supports it, is an additional barrier: other users' IDs do not exist in it.
         if unshare(CloneFlags::CLONE_NEWUSER).is_ok() {
             outer::map(&proc, user, group)?;
             quota::set(&proc);
             // A new user namespace restores all capabilities.
-            privileges::empty_bounding_set().trying("emptying the bounding set")?;
+            privileges::empty_bounding_set().trying("cannot clear the capability bounding set")?;
         }
     }
-    // A separate user of the daemon is unaffected by the commands' usage.
+    // If the daemon is root, commands run as another user and cannot use up its inotify quota.
     let inotify = plan.from_root || quota::are_set(&proc);
     drop(proc);
     privileges::limit(&plan.limits, plan.counted)?;
-    privileges::drop_all().trying("dropping capabilities")?;
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).trying("hiding from the command")?;
+    privileges::drop_all().trying("cannot drop capabilities")?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).trying("cannot make the process undumpable")?;
     die_with_parent()?;
     seccomp::install(&seccomp::Filter { net: plan.net, counted: plan.counted, inotify })
 }
@@ -111,5 +112,5 @@ fn start(plan: &JailPlan) -> Result<Child, InitError> {
         .current_dir(folder)
         .stdin(Stdio::null())
         .spawn()
-        .trying(format_args!("starting {shell}"))
+        .trying(format_args!("cannot start {shell}"))
 }

@@ -1,18 +1,18 @@
-//! Enables the loopback interface of a new network namespace: a netlink request to the routing table, because there is
-//! no system call.
+//! Enables the loopback interface of a new network namespace, with a netlink request to the routing table because there
+//! is no system call for it.
 
 use rustix::{
     io,
     net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with},
 };
 
-/// `RTM_NEWLINK`: change an interface.
+/// `RTM_NEWLINK`, which changes an interface.
 const NEW_LINK: u16 = 16;
 /// `NLM_F_REQUEST | NLM_F_ACK`.
 const REQUEST_WITH_ANSWER: u16 = 0x5;
 /// `NLMSG_ERROR`, which also reports success.
 const ANSWER: u16 = 2;
-/// The loopback is the first interface of every namespace.
+/// Index of the loopback interface, which is the first in every namespace.
 const LOOPBACK: i32 = 1;
 /// `IFF_UP`.
 const UP: u32 = 1;
@@ -27,15 +27,15 @@ pub(super) fn enable() -> io::Result<()> {
     understand(answer.get(..length).unwrap_or_default())
 }
 
-/// Limits the buffers of TCP connections in this namespace to those of other sockets, because they count as no
-/// process's memory. Best effort, because the settings may be read-only.
+/// Limits the buffers of TCP connections in this namespace to the size of other sockets' buffers, because they do not
+/// count as the memory of any process. Best effort, because the settings may be read-only.
 pub(super) fn limit_buffers() {
     for name in ["tcp_rmem", "tcp_wmem"] {
         std::fs::write(format!("/proc/sys/net/ipv4/{name}"), "4096 65536 212992").ok();
     }
 }
 
-/// `nlmsghdr` and `ifinfomsg`, in the machine's byte order.
+/// Returns an `nlmsghdr` and an `ifinfomsg` in the machine's byte order.
 fn request() -> Vec<u8> {
     let mut bytes = Vec::with_capacity(32);
     bytes.extend(32_u32.to_ne_bytes());
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_answer_is_understood() {
+    fn the_kernels_answer_is_parsed() {
         let answer = |kind: u16, code: i32| {
             let mut bytes = vec![0; 36];
             bytes[4..6].copy_from_slice(&kind.to_ne_bytes());

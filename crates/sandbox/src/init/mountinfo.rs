@@ -1,10 +1,10 @@
-//! Lists the mounts, because making a tree read-only takes one call per mount.
+//! Parses the list of mounts. Making a tree read-only takes one call per mount.
 
 use rustix::mount::MountFlags;
 use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
 
-/// A mount: its path and its flags, which cannot be removed inside of a user namespace and have to be repeated with
-/// every change.
+/// A mount with its path and flags. The flags cannot be removed in a user namespace and have to be repeated in every
+/// change.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mounted {
     pub(super) at: PathBuf,
@@ -38,7 +38,7 @@ fn flag(option: &[u8]) -> Option<MountFlags> {
     })
 }
 
-/// Space, tab, line break and backslash are escaped as three octal digits.
+/// Replaces the escapes of space, tab, line break and backslash, which are three octal digits after a backslash.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_are_read_with_their_flags_and_odd_names() {
+    fn mounts_are_parsed_with_their_flags_and_odd_names() {
         let text = b"36 35 98:0 /mnt1 /new/usr rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n\
                      37 36 0:5 / /new/usr/a\\040b\\134c ro,nosuid,nodev - tmpfs none rw\n\
                      broken\n";

@@ -1,6 +1,6 @@
-//! Kernel resources that are counted per user: if daemon and commands run as one user, commands take them from the
-//! daemon. In its own user namespace, a command has its own share. Deliberately absent: resources that the kernel
-//! counts per user over all namespaces; `usage.rs` checks those.
+//! Kernel resources that are counted per user. Commands with the same user as the daemon can use up the daemon's share,
+//! but in its own user namespace, a command has a share of its own. Deliberately absent: resources that the kernel
+//! counts per user across all namespaces, which `usage.rs` checks.
 
 use rustix::{
     fs::{Mode, OFlags, open, openat},
@@ -12,8 +12,7 @@ use std::{
     os::fd::OwnedFd,
 };
 
-/// Limits of all commands together, each with its sysctl. A user usually has 128 inotify instances; nested namespaces
-/// are forbidden anyway.
+/// The sysctls, each with its limit. A user usually has 128 inotify instances. Nested namespaces are forbidden anyway.
 const SHARES: [(&str, u32); 4] = [
     (INSTANCES, MAX_INOTIFY_INSTANCES),
     ("sys/user/max_inotify_watches", 16_384),
@@ -23,17 +22,17 @@ const SHARES: [(&str, u32); 4] = [
 const INSTANCES: &str = "sys/user/max_inotify_instances";
 const MAX_INOTIFY_INSTANCES: u32 = 16;
 
-/// The machine's `/proc`, kept open while the sandbox is created: the sandbox's own is read-only. The settings in
-/// `/proc` are those of the namespaces of the process that opens them.
+/// The machine's `/proc`, kept open while the sandbox is created, because the sandbox's own is read-only. A process
+/// that opens a setting in `/proc` gets that of its own namespaces.
 pub(super) struct Proc(OwnedFd);
 
 impl Proc {
-    /// Opens it while it is still mounted.
+    /// Opens `/proc` while it is still mounted.
     pub(super) fn open() -> io::Result<Self> {
         open("/proc", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map(Self)
     }
 
-    /// Writes one of its files.
+    /// Writes a file in `/proc`.
     pub(super) fn write(&self, name: &str, text: &str) -> std::io::Result<()> {
         self.file(name, OFlags::WRONLY)?.write_all(text.as_bytes())
     }
@@ -43,14 +42,14 @@ impl Proc {
     }
 }
 
-/// Sets the shares. Best effort: [`are_set`] returns whether it succeeded.
+/// Sets the limits. Best effort; [`are_set`] returns whether it succeeded.
 pub(super) fn set(proc: &Proc) {
     for (name, most) in SHARES {
         proc.write(name, &most.to_string()).ok();
     }
 }
 
-/// Returns whether commands have their own share of the resources that the daemon would lack first.
+/// Returns whether commands have their own share of inotify instances, which the daemon would run out of first.
 pub(super) fn are_set(proc: &Proc) -> bool {
     let mut text = String::new();
     let read =

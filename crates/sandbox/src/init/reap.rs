@@ -1,4 +1,4 @@
-//! Main loop of process 1: reaps children, checks the memory, and waits for the end.
+//! Main loop of process 1: reaps children, checks memory usage, and waits for the command to end.
 
 use super::{
     error::{InitError, Trying},
@@ -23,30 +23,30 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bounds of the interval between memory checks: the more memory is left, the longer.
+/// Bounds of the interval between memory checks, which grows with the remaining memory.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(150);
 /// Maximum assumed allocation rate, in bytes per millisecond.
 const MAX_ALLOC_BYTES_PER_MS: u64 = 4 << 20;
-/// Minimum pause between two checks, as a multiple of a check's duration.
+/// Minimum pause after a check, as a multiple of the check's duration.
 const SHARE: u32 = 5;
 
-/// Signals the end of children.
+/// Receives a signal when a child ends.
 pub(super) struct Children(SignalFd);
 
 impl Children {
-    /// Starts watching. Must be called before there is a child.
+    /// Starts watching. Must be called before the first child is started.
     pub(super) fn monitor() -> Result<Self, InitError> {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGCHLD);
-        signals.thread_block().trying("waiting for children")?;
+        signals.thread_block().trying("cannot watch child processes")?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        SignalFd::with_flags(&signals, flags).map(Self).trying("waiting for children")
+        SignalFd::with_flags(&signals, flags).map(Self).trying("cannot watch child processes")
     }
 }
 
-/// Returns when the command ends or exceeds a limit, or the daemon closes the socket. Remaining processes of the
-/// command end with this process.
+/// Waits until the command ends or exceeds its memory limit, or the daemon closes the socket. The command's remaining
+/// processes end with this process.
 pub(super) fn until_the_end(
     control: &UnixStream,
     children: &Children,
@@ -65,7 +65,7 @@ pub(super) fn until_the_end(
         let patience = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
         match poll(&mut ready, Some(&patience)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error).trying("waiting for the command"),
+            Err(error) => return Err(error).trying("cannot wait for the command"),
         }
         let [child, daemon] = ready.map(|fd| !fd.revents().is_empty());
         if daemon {
@@ -91,25 +91,25 @@ pub(super) fn until_the_end(
     }
 }
 
-/// Handles the daemon's messages. A closed socket means to end.
+/// Handles the daemon's messages. A closed socket is an error, which ends the sandbox.
 fn on_message(mut control: &UnixStream) -> Result<(), InitError> {
     let mut words = [0; 16];
-    let count = control.read(&mut words).trying("hearing the daemon")?;
+    let count = control.read(&mut words).trying("cannot read from the daemon")?;
     if count == 0 {
-        return Err(InitError("the daemon let go".to_owned()));
+        return Err(InitError("the daemon closed the connection".to_owned()));
     }
     for word in words.iter().take(count) {
-        // To all processes except this one. An error means that there are none.
+        // -1 means all processes except this one. An error means that there are none.
         match *word {
             HOLD => signal::kill(nix::unistd::Pid::from_raw(-1), Signal::SIGSTOP).ok(),
             GO_ON => signal::kill(nix::unistd::Pid::from_raw(-1), Signal::SIGCONT).ok(),
-            _ => return Err(InitError("the daemon said what is no word".to_owned())),
+            _ => return Err(InitError("unknown message from the daemon".to_owned())),
         };
     }
     Ok(())
 }
 
-/// Reaps all children that have ended; returns the status of the shell if it is among them.
+/// Reaps all children that have ended. Returns the shell's status if it has ended too.
 fn collect(shell: Option<Pid>) -> Option<WaitStatus> {
     let mut ended = None;
     while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {

@@ -1,5 +1,5 @@
-//! The file system of a command: a small file system in memory with parts of the machine, all read-only except for the
-//! thread's folder and the parts in memory.
+//! Builds the file system of a command: a small tmpfs into which parts of the machine are mounted. Everything is
+//! read-only except for devices, writable mounts such as the thread's folder, and folders in memory.
 
 use super::{
     error::{InitError, Trying},
@@ -20,14 +20,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Mount points of the new root file system, and of the machine's until it is unmounted.
+/// Mount points of the new root file system and, until it is unmounted, of the machine's.
 const NEW: &str = "/new";
 const OLD: &str = "/old";
-/// Folders that every machine has. One becomes the build location, invisible to other processes.
+/// Folders that machines have. The new root is built on the first existing one, invisibly to other processes.
 const PLACES: [&str; 4] = ["/tmp", "/run", "/var", "/mnt"];
-/// Folders of programs and libraries. Links are kept.
+/// Folders with programs and libraries. Those that are links are recreated as links.
 const SYSTEM: [&str; 8] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store"];
-/// Entries of `/etc` that programs need and that are no secrets.
+/// Entries of `/etc` that programs need and that do not contain secrets.
 const ETC: [&str; 24] = [
     "alternatives",
     "bash_completion.d",
@@ -54,7 +54,7 @@ const ETC: [&str; 24] = [
     "ssl/openssl.cnf",
     "timezone",
 ];
-/// Configuration of name resolution; only with network access.
+/// Configuration of name resolution, which is needed only with network access.
 const ETC_NET: [&str; 3] = ["host.conf", "hosts", "resolv.conf"];
 /// Devices that are safe for all users.
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
@@ -62,14 +62,14 @@ const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 const PROC_HIDDEN: [&str; 8] =
     ["kcore", "keys", "key-users", "kallsyms", "kmsg", "sched_debug", "sysrq-trigger", "timer_list"];
 
-/// Mount options with the maximum size of the file systems in memory: the root, `/dev/shm`, and `/tmp`.
+/// Mount options of the file systems in memory (the root, `/dev/shm` and `/tmp`), with their maximum sizes.
 const SMALL: &str = "mode=0755,size=16m,nr_inodes=16k";
 const SHARED: &str = "mode=1777,size=64m,nr_inodes=4k";
 const SCRATCH: &str = "mode=1777,size=512m,nr_inodes=100k";
 
 const SAFE: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
-/// Builds the file system and makes it the only one.
+/// Builds the file system and makes it the only one that the command has.
 pub(super) fn build(plan: &JailPlan) -> Result<(), InitError> {
     let pieces = Pieces::from_plan(plan);
     step_aside()?;
@@ -84,17 +84,17 @@ pub(super) fn build(plan: &JailPlan) -> Result<(), InitError> {
     dev()?;
     memory("/new/tmp", SCRATCH, MountFlags::empty())?;
     proc()?;
-    let mounts = fs::read("/old/proc/self/mountinfo").trying("reading which mounts there are")?;
+    let mounts = fs::read("/old/proc/self/mountinfo").trying("cannot read the list of mounts")?;
     for mounted in mountinfo::parse(&mounts) {
-        // The innermost part decides.
+        // The innermost part determines the flags.
         let piece = bound.iter().filter(|(to, _)| mounted.at.starts_with(to));
         if let Some((_, read_only)) = piece.max_by_key(|(to, _)| to.as_os_str().len()) {
             harden(&mounted, *read_only)?;
         }
     }
     let all = SAFE | MountFlags::BIND | MountFlags::RDONLY;
-    mount_remount(NEW, all, "").trying("making the new root read-only")?;
-    leave_the_machine().trying("leaving the machine's files")
+    mount_remount(NEW, all, "").trying("cannot make the new root read-only")?;
+    leave_the_machine().trying("cannot unmount the old root")
 }
 
 /// A part of the machine in the new file system.
@@ -107,8 +107,8 @@ struct MountPiece {
 struct Pieces(Vec<MountPiece>);
 
 impl Pieces {
-    /// Finds the parts while the machine's paths are still valid. Missing parts are skipped; a missing folder of the
-    /// thread is detected when it is bound.
+    /// Finds the parts while the machine's paths are still valid. Missing parts of the system are skipped; a missing
+    /// mount is detected when it is bound.
     fn from_plan(plan: &JailPlan) -> Self {
         let mut pieces = Vec::new();
         let mut add = |from: &Path, to: &Path, read_only| {
@@ -136,18 +136,19 @@ impl Pieces {
     }
 }
 
-/// Returns an absolute path below another root.
+/// Moves an absolute path below another root.
 fn below(root: &str, path: &Path) -> PathBuf {
     Path::new(root).join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Makes a small file system in memory the root, with the machine's root under `/old`. The machine's own namespace is
-/// unaffected.
+/// Makes a small file system in memory the root, with the machine's root at `/old`. The machine's own namespace is not
+/// affected.
 fn step_aside() -> Result<(), InitError> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).trying("keeping mounts to ourselves")?;
+    mount_change("/", private).trying("cannot make mounts private")?;
     let place = PLACES.iter().find(|place| Path::new(place).is_dir()).unwrap_or(&"/");
-    mount("tmpfs", *place, "tmpfs", SAFE, c"mode=0755,size=1m").trying("mounting memory to build on")?;
+    mount("tmpfs", *place, "tmpfs", SAFE, c"mode=0755,size=1m")
+        .trying("cannot mount a tmpfs for the new root")?;
     let step = || -> io::Result<()> {
         std::env::set_current_dir(place)?;
         fs::create_dir("new")?;
@@ -155,17 +156,17 @@ fn step_aside() -> Result<(), InitError> {
         pivot_root(".", "old")?;
         std::env::set_current_dir("/")
     };
-    step().trying("stepping onto it")
+    step().trying("cannot enter the new root")
 }
 
 fn memory(at: &str, options: &str, more: MountFlags) -> Result<(), InitError> {
-    fs::create_dir_all(at).trying(format_args!("making {at}"))?;
-    let options = std::ffi::CString::new(options).trying("mounting memory")?;
+    fs::create_dir_all(at).trying(format_args!("cannot create {at}"))?;
+    let options = std::ffi::CString::new(options).trying("invalid mount options")?;
     mount("tmpfs", at, "tmpfs", SAFE | more, options.as_c_str())
-        .trying(format_args!("mounting memory at {at}"))
+        .trying(format_args!("cannot mount a tmpfs at {at}"))
 }
 
-/// Binds a folder or a file recursively: a user namespace does not allow non-recursive bind mounts.
+/// Binds a folder or a file recursively, because a user namespace does not allow non-recursive bind mounts.
 fn bind(from: &Path, to: &Path) -> Result<(), InitError> {
     let shown = to.strip_prefix(NEW).unwrap_or(to).display();
     let step = || -> io::Result<()> {
@@ -177,10 +178,10 @@ fn bind(from: &Path, to: &Path) -> Result<(), InitError> {
         }
         Ok(mount_bind_recursive(from, to)?)
     };
-    step().trying(format_args!("binding /{shown}"))
+    step().trying(format_args!("cannot bind-mount /{shown}"))
 }
 
-/// Sets the flags of one mount that restrict the command.
+/// Sets the flags on a mount that restrict the command.
 fn harden(mounted: &mountinfo::Mounted, read_only: bool) -> Result<(), InitError> {
     let device = mounted.at.starts_with("/new/dev");
     let mut flags = mounted.flags | MountFlags::BIND | MountFlags::NOSUID;
@@ -191,10 +192,10 @@ fn harden(mounted: &mountinfo::Mounted, read_only: bool) -> Result<(), InitError
     if read_only {
         flags |= MountFlags::RDONLY;
     }
-    mount_remount(&mounted.at, flags, "").trying(format_args!("protecting {}", mounted.at.display()))
+    mount_remount(&mounted.at, flags, "").trying(format_args!("cannot remount {}", mounted.at.display()))
 }
 
-/// Creates the links from `/bin` and similar folders to `/usr`, on machines that have them.
+/// Creates the links from `/bin` and similar folders to `/usr` that the machine has, and `/var/tmp`.
 fn links() -> Result<(), InitError> {
     let step = || -> io::Result<()> {
         for name in SYSTEM {
@@ -206,10 +207,10 @@ fn links() -> Result<(), InitError> {
         fs::create_dir_all("/new/run")?;
         symlink("/tmp", "/new/var/tmp")
     };
-    step().trying("making the system's links")
+    step().trying("cannot create the system's links")
 }
 
-/// Writes the files with the users' names, and nothing about the machine.
+/// Writes `passwd`, `group` and other small files that reveal nothing about the machine.
 fn etc(plan: &JailPlan) -> Result<(), InitError> {
     let (user, group) = plan.identity;
     let home = "/mnt/user-data/workspace";
@@ -234,10 +235,10 @@ fn etc(plan: &JailPlan) -> Result<(), InitError> {
         fs::create_dir_all("/new/etc")?;
         files.iter().try_for_each(|(name, text)| fs::write(Path::new("/new/etc").join(name), text))
     };
-    step().trying("writing /etc")
+    step().trying("cannot write /etc")
 }
 
-/// Creates the other parts of `/dev`: private terminals, shared memory, and links.
+/// Creates the other parts of `/dev`: shared memory, links, and private terminals.
 fn dev() -> Result<(), InitError> {
     memory("/new/dev/shm", SHARED, MountFlags::NOEXEC)?;
     let step = || -> io::Result<()> {
@@ -252,17 +253,17 @@ fn dev() -> Result<(), InitError> {
         }
         fs::create_dir("/new/dev/pts")
     };
-    step().trying("making /dev")?;
-    // If the kernel offers no terminals, programs have to do without.
+    step().trying("cannot create /dev")?;
+    // If the kernel does not allow terminals, programs have to do without them.
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount("devpts", "/new/dev/pts", "devpts", flags, c"newinstance,ptmxmode=0666,mode=0620").ok();
     Ok(())
 }
 
-/// Mounts a `/proc` with the sandbox's processes only. If parts of the machine's own are masked, as in containers, the
-/// kernel refuses this, and the command has no `/proc`.
+/// Mounts a `/proc` that shows only the sandbox's processes. The kernel refuses this if parts of the machine's own
+/// `/proc` are masked, as in containers; the command then has no `/proc`.
 fn proc() -> Result<(), InitError> {
-    let making = "making /proc";
+    let making = "cannot create /proc";
     fs::create_dir("/new/proc").trying(making)?;
     let flags = SAFE | MountFlags::NOEXEC;
     if mount("proc", "/new/proc", "proc", flags, None).is_err() {
@@ -273,7 +274,7 @@ fn proc() -> Result<(), InitError> {
             mount_bind_recursive("/new/dev/null", &path).trying(making)?;
         }
     }
-    // All of `/proc` is read-only: a writable one would let a process lower its priority for the OOM killer.
+    // All of `/proc` is read-only, because a process could otherwise lower its priority for the OOM killer.
     mount_remount("/new/proc", flags | MountFlags::BIND | MountFlags::RDONLY, "").trying(making)
 }
 
@@ -281,7 +282,7 @@ fn proc() -> Result<(), InitError> {
 fn leave_the_machine() -> io::Result<()> {
     unmount(OLD, UnmountFlags::DETACH)?;
     std::env::set_current_dir(NEW)?;
-    // The old root is mounted on top of the new one, from where it is unmounted.
+    // This stacks the old root on top of the new one, from where it is unmounted.
     pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
     std::env::set_current_dir("/")?;

@@ -1,7 +1,8 @@
-//! The system call filter. It is a denylist: a shell runs any program, so the needed calls are unknown.
+//! Builds the seccomp filter. It is a denylist, because a shell can run any program, and the system calls that programs
+//! need are unknown.
 //!
-//! It denies calls that affect other processes, mounts, namespaces, devices and the machine, and calls with the most
-//! kernel vulnerabilities. Most need a capability anyway.
+//! It denies calls that affect other processes, mounts, namespaces, devices and the machine, as well as the calls with
+//! the most kernel vulnerabilities. Most require a capability anyway.
 
 use super::{
     error::{InitError, Trying},
@@ -13,7 +14,7 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// Numbers of denied calls with their conditions; unconditional if there are none.
+/// Call numbers with the conditions under which the rule applies; it always applies if there are none.
 type SyscallRules = BTreeMap<i64, Vec<Rule>>;
 
 /// Calls that fail with `EPERM`.
@@ -75,7 +76,7 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_lookup_dcookie,
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
-    // Memory that is not counted by any limit.
+    // Memory that no limit counts.
     libc::SYS_memfd_secret,
     libc::SYS_shmget,
     libc::SYS_msgget,
@@ -98,7 +99,7 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS__sysctl,
 ];
 
-/// `open_tree_attr`, `listns` and other calls that are missing in the C library's list: mounts and namespaces.
+/// `open_tree_attr` and `listns`, which affect mounts and namespaces and are missing in the C library's list.
 const FORBIDDEN_NEW: &[i64] = &[467, 470];
 
 /// Flags of `clone` that create namespaces.
@@ -112,7 +113,7 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWCGROUP,
 ];
 
-/// Flags of `clone`, for threads and for shared files, and of `close_range`.
+/// Flags and arguments of the calls that are denied conditionally.
 const THREAD: u64 = 0x0001_0000; // CLONE_THREAD
 const FILES: u64 = 0x0000_0400; // CLONE_FILES
 const UNSHARE: u64 = 2; // CLOSE_RANGE_UNSHARE
@@ -120,26 +121,26 @@ const UNSHARE: u64 = 2; // CLOSE_RANGE_UNSHARE
 const PIPE_SIZE: u64 = 1031; // F_SETPIPE_SZ
 const DUMPABLE: u64 = 4; // PR_SET_DUMPABLE
 
-/// Inserts characters into a terminal's input.
+/// Requests of `ioctl` that insert characters into a terminal's input.
 const TERMINAL_INJECTION: [u64; 2] = [0x5412, 0x541c]; // TIOCSTI, TIOCLINUX
 
-/// Address families that stay inside of the namespaces. Others, most of all `vsock`, reach the host.
+/// Address families that stay within the namespaces. Others, notably `vsock`, reach the host.
 const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
 /// Options of the filter.
 pub(super) struct Filter {
     /// Network access.
     pub(super) net: Net,
-    /// Whether a control group counts memory that belongs to no process.
+    /// Whether a control group counts kernel memory outside of processes.
     pub(super) counted: bool,
-    /// Whether commands may use inotify: not if they share the daemon's quota.
+    /// Whether commands may use inotify. They may not if they share the daemon's quota.
     pub(super) inotify: bool,
 }
 
-/// Installs the filter for this process and its children. It cannot be removed.
+/// Installs the filter for this process and its children. The filter cannot be removed.
 pub(super) fn install(filter: &Filter) -> Result<(), InitError> {
-    for program in [foreign(filter.counted), forbidden(filter).trying("writing the filter of calls")?] {
-        apply_filter(&program).trying("installing the filter of calls")?;
+    for program in [foreign(filter.counted), forbidden(filter).trying("cannot build the seccomp filter")?] {
+        apply_filter(&program).trying("cannot install the seccomp filter")?;
     }
     Ok(())
 }
@@ -164,7 +165,7 @@ const THINKING: &[i64] = &[
     libc::SYS_madvise,
     libc::SYS_brk,
     libc::SYS_futex,
-    // The other filter reports it as missing.
+    // The other filter reports this call as missing.
     libc::SYS_clone3,
     libc::SYS_set_robust_list,
     libc::SYS_rseq,
@@ -189,8 +190,8 @@ const THINKING: &[i64] = &[
 
 /// Installs a filter that denies everything except [`THINKING`], for this process and its threads.
 pub(super) fn install_for_thinking() -> Result<(), InitError> {
-    for program in [foreign(true), thinking().trying("writing the filter of calls")?] {
-        apply_filter(&program).trying("installing the filter of calls")?;
+    for program in [foreign(true), thinking().trying("cannot build the seccomp filter")?] {
+        apply_filter(&program).trying("cannot install the seccomp filter")?;
     }
     Ok(())
 }
@@ -198,7 +199,7 @@ pub(super) fn install_for_thinking() -> Result<(), InitError> {
 fn thinking() -> Result<BpfProgram, seccompiler::BackendError> {
     const NAME: u64 = 15; // PR_SET_NAME
     let mut rules: SyscallRules = THINKING.iter().map(|call| (*call, Vec::new())).collect();
-    // Threads, but no processes; own limits, which can only be lowered; names of threads.
+    // Allows new threads but no processes, the process's own limits, which can only be lowered, and names of threads.
     rules.insert(libc::SYS_clone, vec![when(&[(0, Len::Qword, Op::MaskedEq(THREAD), THREAD)])?]);
     rules.insert(libc::SYS_prlimit64, vec![when(&[(0, Len::Dword, Op::Eq, 0)])?]);
     rules.insert(libc::SYS_prctl, vec![when(&[(0, Len::Dword, Op::Eq, NAME)])?]);
@@ -214,11 +215,11 @@ fn forbidden(filter: &Filter) -> Result<BpfProgram, seccompiler::BackendError> {
     let flags = NAMESPACES.iter().map(|bit| u64::from(bit.cast_unsigned()));
     let mut clones: Vec<Rule> =
         flags.map(|bit| when(&[(0, Len::Qword, mask(bit), bit)])).collect::<Result<_, _>>()?;
-    // A thread with its own file table: the file count inspects one thread per process.
+    // A thread with its own file table is denied, because the file count inspects only one thread per process.
     clones.push(when(&[(0, Len::Qword, Op::MaskedEq(THREAD | FILES), THREAD)])?);
     rules.insert(libc::SYS_clone, clones);
     rules.insert(libc::SYS_close_range, vec![when(&[(2, Len::Dword, mask(UNSHARE), UNSHARE)])?]);
-    // Pipes beyond their counted size, and the setting that hides a process from the checks.
+    // Denies pipes beyond their counted size, and the setting that hides a process from the checks.
     rules.insert(libc::SYS_fcntl, vec![when(&[(1, Len::Dword, Op::Eq, PIPE_SIZE)])?]);
     rules.insert(
         libc::SYS_prctl,
@@ -236,7 +237,7 @@ fn forbidden(filter: &Filter) -> Result<BpfProgram, seccompiler::BackendError> {
             .into_iter()
             .collect::<Result<_, _>>()?,
     );
-    // The execution domain: unchanged or queried.
+    // Denies changes of the execution domain, but allows its default and queries.
     rules.insert(
         libc::SYS_personality,
         vec![when(&[(0, Len::Dword, Op::Ne, 0), (0, Len::Dword, Op::Ne, u64::from(u32::MAX))])?],
@@ -262,10 +263,10 @@ fn when(conditions: &[(u8, Len, Op, u64)]) -> Result<Rule, seccompiler::BackendE
     Rule::new(conditions.collect::<Result<_, _>>()?)
 }
 
-/// A hand-written filter for rules that the library cannot express: calls of the x32 ABI, whose numbers would bypass
-/// the other filter, and `clone3`, whose flags no filter can read; programs then use `clone`. Both are reported as
-/// missing, and so is `memfd_create` if its memory is not counted: programs then use `/dev/shm`. The other filter
-/// denies other architectures.
+/// Returns a hand-written filter with rules that the library cannot express. It reports three kinds of calls as
+/// missing: calls of the x32 ABI, whose numbers would bypass the other filter; `clone3`, whose flags no filter can
+/// read, so that programs use `clone` instead; and, if its memory is not counted, `memfd_create`, so that programs use
+/// `/dev/shm` instead. The other filter denies other architectures.
 fn foreign(counted: bool) -> BpfProgram {
     const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
     const IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
@@ -275,7 +276,7 @@ fn foreign(counted: bool) -> BpfProgram {
     const ALLOW: u32 = 0x7fff_0000;
     const ERRNO: u32 = 0x0005_0000;
     let clone3 = u32::try_from(libc::SYS_clone3).unwrap_or(435);
-    // If it is allowed, the number of `clone3` is used a second time.
+    // If `memfd_create` is allowed, this is the number of `clone3` again.
     let memfd = if counted { clone3 } else { u32::try_from(libc::SYS_memfd_create).unwrap_or(clone3) };
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     vec![

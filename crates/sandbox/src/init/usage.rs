@@ -1,6 +1,6 @@
-//! Resource usage of all processes of a sandbox, from `/proc`. With a control group, only resources that the kernel
-//! counts per user are checked. Without one, kernel memory outside of processes is estimated by its maximum: the
-//! estimate is too high, but only beyond the usage of ordinary programs.
+//! Resource usage of all processes in a sandbox, from `/proc`. If a control group counts kernel memory, only the memory
+//! of processes and the resources that the kernel counts per user are checked. Otherwise, kernel memory outside of
+//! processes is estimated by its maximum, which is too high, but only beyond the usage of ordinary programs.
 
 use super::wire::{JailPlan, Net};
 use std::{
@@ -10,25 +10,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Minimum resident memory of a process for which the proportional share is read, in bytes.
+/// Minimum resident memory of a process whose proportional share is read, in bytes.
 const SMALL: u64 = 16 << 20;
-/// Number of sockets, and of pipes, that are not counted.
+/// Number of sockets and number of pipes that an ordinary program uses and that are not counted.
 const ORDINARY: u64 = 64;
-/// Maximum size of buffered data in a socket and in a pipe, in bytes: twice `net.core.wmem_max`, and 16 pages.
+/// Maximum size of the data buffered in a socket (twice `net.core.wmem_max`) and in a pipe (16 pages), in bytes.
 const SOCKET: u64 = 2 * 212_992;
 const PIPE: u64 = 64 << 10;
 /// Kernel memory per watched file, in bytes.
 const WATCH: u64 = 256;
-/// Maximum number of files watched by all processes: the kernel limits it per user, including the daemon's own watches.
+/// Maximum number of files that all processes watch. The kernel limits this number per user, including the daemon's own
+/// watches.
 const WATCHES: u64 = 65_536;
-/// Maximum number of pipes, for the same reason.
+/// Maximum number of pipes, which the kernel also limits per user.
 const PIPES: usize = 512;
-/// Folders in memory.
+/// Folders that are kept in memory.
 const IN_MEMORY: [&str; 2] = ["/tmp", "/dev/shm"];
-/// Number of consecutive failed checks after which a process counts as hiding. A process cannot be checked during exec.
+/// Number of consecutive failed checks that make a process count as hiding. A single check may fail during an exec.
 const HIDDEN: u32 = 3;
 
-/// Checks the usage repeatedly.
+/// Checks the usage of a command.
 pub(super) struct UsageProbe {
     memory: u64,
     counted: bool,
@@ -39,7 +40,7 @@ pub(super) struct UsageProbe {
 }
 
 impl UsageProbe {
-    /// Starts before there is a command.
+    /// Starts the probe. Must be called before the command starts.
     pub(super) fn begin(plan: &JailPlan) -> Self {
         Self {
             memory: plan.limits.memory,
@@ -50,7 +51,7 @@ impl UsageProbe {
         }
     }
 
-    /// Returns the command's remaining memory, in bytes; `None` if it exceeds a limit.
+    /// Returns the command's remaining memory in bytes; `None` if the command exceeds a limit.
     pub(super) fn left(&mut self) -> Option<u64> {
         let mut seen = UsageSample::default();
         for process in processes() {
@@ -66,7 +67,7 @@ impl UsageProbe {
         let mut memory = seen.memory;
         if !self.counted {
             memory += self.of_nobody(&seen);
-            // Unmapped shared pages are not visible in processes, but still count as the machine's shared memory.
+            // Unmapped shared pages do not appear in any process but still count as the machine's shared memory.
             if seen.shares && shared().saturating_sub(self.shared) > self.memory {
                 return None;
             }
@@ -92,7 +93,7 @@ impl UsageProbe {
     /// Returns the maximum memory outside of processes, in bytes.
     fn of_nobody(&self, seen: &UsageSample) -> u64 {
         let open = seen.sockets.len() as u64;
-        // Sockets in flight over other sockets are included.
+        // This includes sockets in flight over other sockets.
         let sockets = if self.own_net { open.max(sockets()) } else { open };
         let in_memory = IN_MEMORY.iter().filter_map(|at| rustix::fs::statvfs(*at).ok());
         in_memory.map(|stat| stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize).sum::<u64>()
@@ -114,7 +115,7 @@ struct UsageSample {
 }
 
 impl UsageSample {
-    /// Returns whether a command uses more than its share of the resources that all commands of a user share with the
+    /// Returns whether the command uses more than its share of the resources that a user's commands share with the
     /// daemon.
     fn is_greedy(&self) -> bool {
         self.watches > WATCHES || self.pipes.len() > PIPES
@@ -134,12 +135,12 @@ impl UsageSample {
     }
 }
 
-/// A thread that shows its process's resources: the main thread may have ended and shows nothing then.
+/// A thread that shows its process's resources. The main thread shows nothing once it has ended.
 struct TaskProbe {
     path: PathBuf,
-    /// In KiB.
+    /// Resident memory, in KiB.
     resident: u64,
-    /// Page tables, in KiB.
+    /// Memory of the page tables, in KiB.
     tables: u64,
 }
 
@@ -161,8 +162,7 @@ impl TaskProbe {
     }
 }
 
-/// Returns the resident memory of a process in bytes, with its proportional share of common pages; `None` if it is
-/// unreadable.
+/// Returns the resident memory of a process in bytes, counting shared pages in proportion; `None` if it cannot be read.
 fn fair_share(task: &Path) -> Option<u64> {
     let text = fs::read_to_string(task.join("smaps_rollup")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
@@ -170,7 +170,7 @@ fn fair_share(task: &Path) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// Returns whether a process has memory that may be shared and stays allocated while any part is mapped.
+/// Returns whether a process has shared memory that stays allocated while any part is mapped.
 fn shares(task: &Path) -> bool {
     let Ok(maps) = fs::File::open(task.join("maps")) else { return false };
     BufReader::new(maps).lines().map_while(Result::ok).any(|line| line.contains("/dev/zero"))

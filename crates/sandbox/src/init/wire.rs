@@ -1,5 +1,5 @@
-//! Protocol between daemon and sandbox over the control socket: one plan in one direction, a few messages in the other.
-//! Each is JSON with a length prefix.
+//! Protocol between the daemon and a sandbox over the control socket: the daemon sends a plan, and the sandbox a few
+//! messages. Each is JSON with a length prefix.
 
 use super::error::{InitError, Trying};
 use crate::{CommandLimits, mounts::Mount};
@@ -17,41 +17,41 @@ use std::{
     },
 };
 
-/// Name under which this program is started as a sandbox. It cannot be confused with a user's argument.
+/// The program's name (`argv[0]`) when it is started as a sandbox. A user's argument cannot be mistaken for it.
 pub(crate) const NAME: &str = "pudu-sandbox";
 /// Maximum size of a message, in bytes.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Everything that a sandbox needs to know.
+/// Complete specification of a sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct JailPlan {
     /// Script for the shell.
     pub(crate) script: String,
     /// The complete environment of the command.
     pub(crate) environment: Vec<(String, String)>,
-    /// The mounts, parents before children.
+    /// The mounts, with parents before children.
     pub(crate) mounts: Vec<Mount>,
-    /// Its resource limits.
+    /// The command's resource limits.
     pub(crate) limits: CommandLimits,
     /// User and group of the command.
     pub(crate) identity: (u32, u32),
-    /// Whether the daemon is root and the sandbox has to change the user.
+    /// Whether the daemon is root, so that the sandbox has to change the user.
     pub(crate) from_root: bool,
     /// Network access.
     pub(crate) net: Net,
-    /// Whether a control group counts the command's resources, including memory that belongs to no process.
+    /// Whether a control group counts the command's resources, including kernel memory outside of processes.
     pub(crate) counted: bool,
 }
 
-/// Byte by which the daemon stops a running command's processes while its files are counted.
+/// Byte that the daemon sends to pause a command's processes while the files are counted.
 pub(crate) const HOLD: u8 = b'h';
-/// Byte by which the daemon resumes them.
+/// Byte that the daemon sends to resume the processes.
 pub(crate) const GO_ON: u8 = b'g';
 
 /// Network access of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Net {
-    /// Its own loopback interface.
+    /// Only its own loopback interface.
     Loopback,
     /// Its own loopback interface, with a listener that the daemon serves.
     Served,
@@ -59,11 +59,11 @@ pub(crate) enum Net {
     Shared,
 }
 
-/// Message of a sandbox.
+/// Message from a sandbox to the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum InitMessage {
-    /// Carries the listener, if one was requested. Sent before privileges are dropped: a process with the same user as
-    /// the commands could not send it if they exhaust the limit of descriptors in flight.
+    /// Carries the listener, if one was requested. It is sent before privileges are dropped: a process with the same
+    /// user as the commands could not send it if they have exhausted the limit on descriptors in flight.
     Listening,
     /// The sandbox is ready.
     Ready,
@@ -79,33 +79,33 @@ pub(crate) enum InitMessage {
 
 /// Adds the length prefix to a message.
 pub(crate) fn framed(message: &impl Serialize) -> Result<Vec<u8>, InitError> {
-    let body = serde_json::to_vec(message).trying("writing a message")?;
-    let length = u32::try_from(body.len()).trying("writing a message")?;
+    let body = serde_json::to_vec(message).trying("cannot encode a message")?;
+    let length = u32::try_from(body.len()).trying("cannot encode a message")?;
     Ok([&length.to_le_bytes()[..], &body].concat())
 }
 
 /// Reads exactly one message.
 pub(crate) fn read<T: DeserializeOwned>(mut from: impl Read) -> Result<T, InitError> {
     let mut length = [0; 4];
-    from.read_exact(&mut length).trying("reading the plan")?;
-    let length = usize::try_from(u32::from_le_bytes(length)).trying("reading the plan")?;
+    from.read_exact(&mut length).trying("cannot read the plan")?;
+    let length = usize::try_from(u32::from_le_bytes(length)).trying("cannot read the plan")?;
     if length > MAX_MESSAGE_BYTES {
         return Err(InitError(format!("the plan has {length} bytes, more than {MAX_MESSAGE_BYTES}")));
     }
     let mut body = vec![0; length];
-    from.read_exact(&mut body).trying("reading the plan")?;
-    serde_json::from_slice(&body).trying("understanding the plan")
+    from.read_exact(&mut body).trying("cannot read the plan")?;
+    serde_json::from_slice(&body).trying("cannot decode the plan")
 }
 
-/// Removes the first complete message from the received bytes; `None` if it is incomplete.
+/// Removes the first message from the received bytes; `None` if it is still incomplete.
 pub(crate) fn take_message(buffer: &mut Vec<u8>) -> Result<Option<InitMessage>, InitError> {
     let Some((length, rest)) = buffer.split_first_chunk::<4>() else { return Ok(None) };
-    let length = usize::try_from(u32::from_le_bytes(*length)).trying("reading a word")?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).trying("cannot read a message")?;
     if length > MAX_MESSAGE_BYTES {
-        return Err(InitError(format!("a word of {length} bytes")));
+        return Err(InitError(format!("a message has {length} bytes, more than {MAX_MESSAGE_BYTES}")));
     }
     let Some(body) = rest.get(..length) else { return Ok(None) };
-    let word = serde_json::from_slice(body).trying("understanding a word");
+    let word = serde_json::from_slice(body).trying("cannot decode a message");
     buffer.drain(..4 + length);
     word.map(Some)
 }
@@ -127,8 +127,8 @@ pub(crate) fn send(
     while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
         let flags = SendFlags::NOSIGNAL;
         let slices = [IoSlice::new(rest)];
-        sent +=
-            retry_on_intr(|| sendmsg(to.as_fd(), &slices, &mut control, flags)).trying("saying a word")?;
+        sent += retry_on_intr(|| sendmsg(to.as_fd(), &slices, &mut control, flags))
+            .trying("cannot send a message")?;
         control.clear();
     }
     Ok(())
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_come_whole_or_not_at_all() {
+    fn only_complete_messages_are_taken() {
         let mut bytes = framed(&InitMessage::Exited(3)).unwrap();
         bytes.extend(framed(&InitMessage::Memory).unwrap());
         assert_eq!(read::<InitMessage>(&bytes[..]).unwrap(), InitMessage::Exited(3));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_and_giants_are_refused() {
+    fn invalid_and_oversized_messages_are_refused() {
         for bytes in [&b"\xff\xff\xff\xff"[..], b"\x02\0\0\0{}", b"\x01\0\0\0\xff"] {
             assert!(read::<InitMessage>(bytes).is_err(), "{bytes:?}");
             assert!(take_message(&mut bytes.to_vec()).is_err(), "{bytes:?}");

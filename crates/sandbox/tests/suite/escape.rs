@@ -2,7 +2,7 @@
 
 use crate::{
     attempts::ATTEMPTS,
-    house::{House, confined, fixture, gone, jail, processes},
+    house::{House, confined, copy_fixture, fixture, gone, jail, processes},
 };
 use pudu_base::{Network, SandboxError, ShellCommand};
 use pudu_sandbox::{Options, prove};
@@ -245,7 +245,7 @@ async fn no_command_of_a_daemon_without_rights_gets_out_either() {
     }
     let home = tempfile::tempdir().unwrap();
     let program = home.path().join("fixture");
-    std::fs::copy(fixture(), &program).unwrap();
+    copy_fixture(&program);
     std::fs::write(home.path().join("secret"), "of the host").unwrap();
     for path in [home.path().to_owned(), program.clone()] {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();

@@ -1,7 +1,7 @@
 //! Attempts to bypass the limits of this sandbox. Each is made by root with a control group, by root without one, and
 //! by an ordinary user without one; these tests do not cover a delegated subtree of version 2.
 
-use crate::house::{fixture, jail};
+use crate::house::{copy_fixture, jail};
 use std::{
     os::unix::{
         fs::{PermissionsExt, chown},
@@ -141,7 +141,7 @@ time.sleep(10)
 
 /// Users for the attempts, and the mechanism that must be in use.
 const WHO: &[(&str, &str, Way)] = &[
-    ("root", "control group of version", Way::Root),
+    ("root", "limits by cgroup v", Way::Root),
     ("root without a control group", "limits by process", Way::Covered),
     ("an ordinary user", "limits by process", Way::User),
 ];
@@ -160,7 +160,7 @@ impl Home {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         let program = home.path().join("fixture");
-        std::fs::copy(fixture(), &program).unwrap();
+        copy_fixture(&program);
         for path in [home.path(), &program] {
             std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
         }

@@ -4,6 +4,7 @@ use pudu_base::{Exec, Sandbox, SandboxError, SandboxProvider, ShellCommand};
 use pudu_sandbox::{Folders, Jail, LocalSandboxes, Options, ThreadFiles};
 use std::{
     path::{Path, PathBuf},
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -25,6 +26,12 @@ pub(crate) struct House {
 /// Returns the program that is started as a sandbox in the tests.
 pub(crate) fn fixture() -> PathBuf {
     env!("CARGO_BIN_EXE_sandbox-fixture").into()
+}
+
+/// Copies the program that is started as a sandbox. Another process does it: a descriptor for writing in this one would be
+/// inherited by any process that another test starts at that moment, and the kernel then refuses to run the copy.
+pub(crate) fn copy_fixture(target: &Path) {
+    assert!(Command::new("cp").arg(fixture()).arg(target).status().unwrap().success());
 }
 
 /// Returns the kernel's mechanisms; `None` with a note if the tests have to be skipped.

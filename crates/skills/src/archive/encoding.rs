@@ -1,16 +1,17 @@
-//! Encodings of names in an archive. A packer that marks no encoding uses that of its own system, such as GBK on a
-//! Chinese Windows.
+//! Detects the encoding of names in an archive. Packers that do not declare an encoding use their system's, such as GBK
+//! on Chinese Windows.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{BIG5, EUC_JP, EUC_KR, Encoding, GBK, SHIFT_JIS};
 use std::borrow::Cow;
 
-/// Encodings that a detector can distinguish. Single-byte encodings are excluded: most texts are valid in all of these.
+/// Encodings that the detector can distinguish. Excludes single-byte encodings, because most texts are valid in all of
+/// them.
 const KNOWN: [&Encoding; 5] = [GBK, BIG5, SHIFT_JIS, EUC_KR, EUC_JP];
 
 /// Decodes the names of one archive.
 pub(super) struct NameDecoder {
-    /// The encoding of names that are not UTF-8, if it is known.
+    /// The encoding of names that are not UTF-8, if known.
     other: Option<&'static Encoding>,
 }
 
@@ -27,7 +28,7 @@ impl NameDecoder {
         Self { other: KNOWN.into_iter().find(|known| *known == guess) }
     }
 
-    /// Returns a name, and its encoding if it is not UTF-8; `None` if the encoding is unknown.
+    /// Decodes a name. Also returns its encoding if it is not UTF-8. Returns `None` if the encoding is unknown.
     pub(super) fn decode<'a>(&self, name: &'a [u8]) -> Option<(Cow<'a, str>, Option<&'static str>)> {
         if let Ok(name) = std::str::from_utf8(name) {
             return Some((name.into(), None));
@@ -43,7 +44,7 @@ mod tests {
     use encoding_rs::{WINDOWS_1251, WINDOWS_1252};
 
     #[test]
-    fn names_are_read_in_the_encoding_of_their_packer() {
+    fn names_are_decoded_with_their_packers_encoding() {
         let decoded = |encoding: &'static Encoding, names: &[&str]| {
             let raw: Vec<Vec<u8>> = names.iter().map(|name| encoding.encode(name).0.into_owned()).collect();
             let decoder = NameDecoder::guess(raw.iter().map(Vec::as_slice));

@@ -5,7 +5,7 @@ use zip::{ZipWriter, write::SimpleFileOptions};
 
 const SKILL: &str = "---\nname: demo\ndescription: For tests.\n---\n# Demo\n";
 
-/// Makes an archive of names and contents; a name with a slash at its end is a folder.
+/// Creates an archive from names and contents; a name with a trailing slash is a folder.
 fn pack(entries: &[(&str, &[u8])]) -> Vec<u8> {
     pack_with(entries, |_| SimpleFileOptions::default())
 }
@@ -23,7 +23,7 @@ fn pack_with(entries: &[(&str, &[u8])], options: impl Fn(&str) -> SimpleFileOpti
     zip.finish().unwrap().into_inner()
 }
 
-/// Writes one name in place of another of the same length, in both of its places.
+/// Replaces a name with another of the same length, in both places.
 fn rename(mut archive: Vec<u8>, from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut at = 0;
@@ -34,7 +34,7 @@ fn rename(mut archive: Vec<u8>, from: &str, to: &str) -> Vec<u8> {
     archive
 }
 
-/// Changes bytes behind each mark of an entry's directory.
+/// Changes bytes after each signature of a directory entry.
 fn in_directory(mut archive: Vec<u8>, name: &str, offset: usize, bytes: &[u8]) -> Vec<u8> {
     let is_entry = |at: &usize| {
         archive[*at..].starts_with(DIRECTORY_MARK) && archive[at + 46..].starts_with(name.as_bytes())
@@ -46,7 +46,7 @@ fn in_directory(mut archive: Vec<u8>, name: &str, offset: usize, bytes: &[u8]) -
     archive
 }
 
-/// Gives an entry a mode of Unix, whatever a writer would allow.
+/// Sets any Unix mode of an entry, even one that the writer would refuse.
 fn with_mode(archive: Vec<u8>, name: &str, mode: u32) -> Vec<u8> {
     let archive = in_directory(archive, name, 38, &(mode << 16).to_le_bytes());
     in_directory(archive, name, 5, &[3])
@@ -54,7 +54,7 @@ fn with_mode(archive: Vec<u8>, name: &str, mode: u32) -> Vec<u8> {
 
 fn refused(archive: &[u8]) -> String {
     match examine(Cursor::new(archive)) {
-        Ok(contents) => panic!("it is taken: {contents:?}"),
+        Ok(contents) => panic!("it is accepted: {contents:?}"),
         Err(refusal) => refusal.to_string(),
     }
 }
@@ -64,7 +64,7 @@ fn with(name: &str, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_skill_is_taken_from_the_top_or_from_one_folder_and_the_clutter_of_file_managers_is_left_out() {
+fn a_skill_is_found_at_the_top_or_in_one_folder_without_file_manager_clutter() {
     let files = |archive: Vec<u8>| {
         let contents = examine(Cursor::new(archive)).unwrap();
         assert_eq!(contents.front.name, "demo");
@@ -86,10 +86,10 @@ fn a_skill_is_taken_from_the_top_or_from_one_folder_and_the_clutter_of_file_mana
     assert_eq!(files(pack(&clutter)), ["SKILL.md", "data/ü.txt"]);
 }
 
-/// Each row is an archive that must not be taken, and the words that say why. Those that are known from
-/// advisories on other agents carry their names.
+/// Each row is an archive that must be refused, with a part of the reason. Rows from advisories on other agents
+/// have their names.
 #[test]
-fn hostile_archives_are_refused_whole() {
+fn hostile_archives_are_refused() {
     let skill = SKILL.as_bytes();
     let zeros = vec![0; 8 * 1024 * 1024];
     let link = |target: &[u8]| with_mode(with("link", target), "link", 0o120_777);
@@ -97,7 +97,7 @@ fn hostile_archives_are_refused_whole() {
     let many: Vec<(&str, &[u8])> =
         many.iter().map(|name| (name.as_str(), &b""[..])).chain([("SKILL.md", skill)]).collect();
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
-        // Paths that lead out.
+        // Paths that leave the folder.
         (
             "GHSA-qrq5: an entry leads out by ..",
             rename(with("aa/x", b""), "aa/x", "../x"),
@@ -130,10 +130,10 @@ fn hostile_archives_are_refused_whole() {
         ("a drive", rename(with("aa_x", b""), "aa_x", "C:\\x"), "colon"),
         ("a dot", rename(with("a/b", b""), "a/b", "./b"), "leads out"),
         ("an empty part", rename(with("a/b/c", b""), "a/b/c", "a///c"), "empty part"),
-        ("a zero byte", rename(with("a_b", b""), "a_b", "a\0b"), "nobody sees"),
-        ("a turned name", with("a\u{202e}gpj.py", b""), "nobody sees"),
+        ("a zero byte", rename(with("a_b", b""), "a_b", "a\0b"), "invisible characters"),
+        ("a turned name", with("a\u{202e}gpj.py", b""), "invisible characters"),
         (
-            "a name that is no text",
+            "a name that is not text",
             {
                 let mut a = with("abc", b"");
                 for at in 0..a.len() - 3 {
@@ -145,22 +145,22 @@ fn hostile_archives_are_refused_whole() {
             },
             "not UTF-8",
         ),
-        // Kinds.
+        // Kinds of entries.
         ("a device", with_mode(with("dev", b""), "dev", 0o020_666), "neither a file nor a folder"),
         ("a pipe", with_mode(with("pipe", b""), "pipe", 0o010_666), "neither a file nor a folder"),
         ("a socket", with_mode(with("sock", b""), "sock", 0o140_666), "neither a file nor a folder"),
         (
-            "a folder by its mode only",
+            "a folder only according to its mode",
             with_mode(with("dir", b""), "dir", 0o040_755),
-            "by its name or by its mode",
+            "its name and its mode disagree",
         ),
         ("an encrypted entry", in_directory(with("enc", b"x"), "enc", 8, &[1, 0]), "encrypted"),
-        ("another packing", in_directory(with("bz", b"x"), "bz", 10, &[12, 0]), "another way than deflate"),
-        // Names that meet.
+        ("another packing", in_directory(with("bz", b"x"), "bz", 10, &[12, 0]), "other than deflate"),
+        // Names that collide.
         (
             "the same name twice",
             rename(pack(&[("SKILL.md", skill), ("aa", b"1"), ("bb", b"2")]), "bb", "aa"),
-            "have one name",
+            "have the same name",
         ),
         (
             "names that differ in case",
@@ -180,7 +180,7 @@ fn hostile_archives_are_refused_whole() {
         (
             "folders that differ in case",
             pack(&[("SKILL.md", skill), ("d/a", b"1"), ("D/b", b"2")]),
-            "spelt in two ways",
+            "spelled in two ways",
         ),
         (
             "a file that is a folder too",
@@ -188,19 +188,19 @@ fn hostile_archives_are_refused_whole() {
             "the name of its folder",
         ),
         // Programs.
-        ("an ELF", with("tool", b"\x7fELF\x02\x01\x01\0"), "program of the machine (ELF)"),
-        ("a PE", with("tool.txt", b"MZ\x90\0\x03"), "program of the machine (PE"),
-        ("a Mach-O", with("tool", b"\xcf\xfa\xed\xfe\x07"), "program of the machine (Mach-O"),
+        ("an ELF", with("tool", b"\x7fELF\x02\x01\x01\0"), "an executable (ELF)"),
+        ("a PE", with("tool.txt", b"MZ\x90\0\x03"), "an executable (PE"),
+        ("a Mach-O", with("tool", b"\xcf\xfa\xed\xfe\x07"), "an executable (Mach-O"),
         // Sizes.
         ("too many entries", pack(&many), "more than 4096 entries"),
-        ("a bomb", with("zeros", &zeros), "grows more than any honest"),
+        ("a bomb", with("zeros", &zeros), "suspiciously high"),
         (
             "a size that is too small",
             in_directory(with("lie", &[b'x'; 500]), "lie", 24, &100_u32.to_le_bytes()),
-            "contradicts itself",
+            "is inconsistent",
         ),
         (
-            "too much written out",
+            "too large when extracted",
             in_directory(with("big", &[b'x'; 5_000]), "big", 24, &900_000_000_u32.to_le_bytes()),
             "more than 512 MiB",
         ),
@@ -220,23 +220,27 @@ fn hostile_archives_are_refused_whole() {
             "a second SKILL.md",
         ),
         ("a skill in small letters", pack(&[("skill.md", skill)]), "in capitals"),
-        ("a skill too deep", pack(&[("a/b/SKILL.md", skill)]), "deeper than in one top folder"),
+        ("a skill too deep", pack(&[("a/b/SKILL.md", skill)]), "deeper than one top-level folder"),
         (
-            "something beside the folder",
+            "a file next to the folder",
             pack(&[("a/SKILL.md", skill), ("b.txt", b"x")]),
-            "beside the skill's folder",
+            "outside the skill's folder",
         ),
         (
-            "a head with a restriction that is not obeyed",
+            "a head with an unsupported restriction",
             pack(&[("SKILL.md", b"---\nname: a\ndescription: b\ndisallowed-tools: Bash\n---\n")]),
-            "`disallowed-tools` would not be obeyed",
+            "`disallowed-tools` would have no effect",
         ),
-        ("no head", pack(&[("SKILL.md", b"# Demo\n")]), "does not begin with a line"),
+        ("no head", pack(&[("SKILL.md", b"# Demo\n")]), "does not begin with front matter"),
         ("a skill that is no text", pack(&[("SKILL.md", b"---\n\xff")]), "not UTF-8"),
         // Files.
-        ("no zip", b"hello".to_vec(), "it is no zip"),
-        ("an empty file", Vec::new(), "it is no zip"),
-        ("something before the zip", [b"#!/bin/sh\n".to_vec(), with("a", b"")].concat(), "before the zip"),
+        ("no zip", b"hello".to_vec(), "it is not a ZIP archive"),
+        ("an empty file", Vec::new(), "it is not a ZIP archive"),
+        (
+            "data before the ZIP archive",
+            [b"#!/bin/sh\n".to_vec(), with("a", b"")].concat(),
+            "before the ZIP archive",
+        ),
     ];
     for (what, archive, expect) in cases {
         let said = refused(&archive);
@@ -244,7 +248,7 @@ fn hostile_archives_are_refused_whole() {
     }
 }
 
-/// Bytes that do not pack.
+/// Incompressible bytes.
 fn noise(count: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let next = || {
@@ -260,7 +264,7 @@ fn a_file_whose_bytes_were_changed_is_refused() {
     for at in (0..archive.len()).step_by(7) {
         let mut spoilt = archive.clone();
         spoilt[at] ^= 0x55;
-        // A changed date or version harms nobody; anything that is taken has what was packed.
+        // A changed date or version is harmless; any accepted archive has the original content.
         if let Ok(contents) = examine(Cursor::new(&spoilt)) {
             assert_eq!(
                 (contents.front.name.as_str(), contents.bytes),
@@ -275,7 +279,7 @@ fn a_file_whose_bytes_were_changed_is_refused() {
 }
 
 #[test]
-fn every_danger_is_told_at_once_and_no_name_steers_a_terminal() {
+fn all_dangers_are_reported_together_without_control_characters() {
     let mut archive = pack(&[("SKILL.md", SKILL.as_bytes()), ("aa/x", b""), ("bb_x", b""), ("c[2J", b"")]);
     for (from, to) in [("aa/x", "../x"), ("bb_x", "b:_x"), ("c[2J", "\x1b[2J")] {
         archive = rename(archive, from, to);
@@ -283,18 +287,18 @@ fn every_danger_is_told_at_once_and_no_name_steers_a_terminal() {
     assert_eq!(
         refused(&archive),
         "../x: its name has a part `.` or `..`, which leads out of its folder; b:_x: its name has a colon, which is a drive or a \
-         stream on some machines; \\u{1b}[2J: its name has characters that nobody sees"
+         stream on some machines; \\u{1b}[2J: its name contains invisible characters"
     );
 }
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         let _ = examine(Cursor::new(bytes));
     }
 
     #[test]
-    fn no_change_to_an_archive_makes_it_panic_or_lead_out(
+    fn no_change_to_an_archive_causes_a_panic_or_an_escape(
         name in "[a-z./\\\\: é]{1,12}",
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
     ) {
@@ -312,7 +316,7 @@ proptest! {
 }
 
 #[test]
-fn archives_of_other_agents_are_taken_and_what_differs_is_noted() {
+fn archives_of_other_agents_are_accepted_with_notes() {
     let check = |archive: &[u8], files: &[&str], notes: &[&str]| {
         let contents = examine(Cursor::new(archive)).unwrap();
         assert_eq!(contents.files, files);
@@ -339,7 +343,7 @@ fn archives_of_other_agents_are_taken_and_what_differs_is_noted() {
     let nameless = b"---\ndescription: b\n---\n";
     check(&pack(&[("pdf-tools/SKILL.md", nameless)]), &["SKILL.md"], &["`name` is missing"]);
     assert!(refused(&pack(&[("SKILL.md", nameless)])).contains("`name` is missing"));
-    // A packer that marks no encoding: the name of the same length is put in its place.
+    // A packer that declares no encoding: the name is replaced with one of the same length.
     let renamed = |name: &[u8]| {
         let placeholder = "x".repeat(name.len());
         let mut archive = with(&placeholder, b"1");
@@ -356,7 +360,7 @@ fn archives_of_other_agents_are_taken_and_what_differs_is_noted() {
     let windows = pack(&[("d_SKILL.md", SKILL.as_bytes()), ("d_scripts_a.py", b"1"), ("d/b.md", b"2")]);
     let windows = rename(rename(windows, "d_SKILL.md", "d\\SKILL.md"), "d_scripts_a.py", "d\\scripts\\a.py");
     check(&windows, &["SKILL.md", "scripts/a.py", "b.md"], &["have backslashes"]);
-    // What leads out does so in no encoding.
+    // A path that leaves the folder is refused in every encoding.
     let (hostile, _, _) = encoding_rs::GBK.encode("../说明/用法.md");
     assert!(refused(&renamed(&hostile)).contains("说明/用法.md: "));
     assert!(refused(&renamed(b"Gr\xf6\xdfe.md")).contains("pack the folder again"));

@@ -1,8 +1,8 @@
-//! Heads that are not valid YAML. People write `description: Reads files: tables and texts`, which YAML parses as a
-//! nested key; other agents read it as plain text.
+//! Repairs heads that are not valid YAML. People write `description: Reads files: tables and texts`, which YAML treats
+//! as a nested key; other agents read it as plain text.
 
-/// Quotes the texts of a head that YAML cannot parse without quotes, and returns their keys. `is_yaml` returns whether
-/// a text is YAML.
+/// Quotes the texts of a head that YAML cannot parse without quotes. Also returns the keys of these texts. `is_yaml`
+/// returns whether a text is YAML.
 pub(super) fn quote(head: &str, is_yaml: impl Fn(&str) -> bool) -> (String, Vec<String>) {
     let (mut quoted, mut keys) = (String::new(), Vec::new());
     for entry in entries(head) {
@@ -47,7 +47,7 @@ fn plain_text(entry: &str) -> Option<(&str, String)> {
     let lines: Vec<&str> = value.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let is_block = |line: &&str| matches!(*line, ">" | "|" | ">-" | "|-" | ">+" | "|+");
     let text = lines.get(usize::from(lines.first().is_some_and(is_block))..).unwrap_or_default().join(" ");
-    // Here, text that begins and ends with the same quotes has others inside.
+    // A text that gets here and has the same quote at both ends contains further quotes, or it would be valid YAML.
     let inner = ['"', '\''].iter().find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote));
     let text = inner.map_or_else(|| text.clone(), str::to_owned);
     (!text.is_empty()).then_some((key, text))

@@ -6,7 +6,7 @@ fn good(text: &str) -> Front {
 }
 
 #[test]
-fn a_head_says_name_purpose_licence_and_tools() {
+fn front_matter_has_name_purpose_licence_and_tools() {
     let text = "\u{feff}---\r\nname: data-analysis\r\ndescription: \"Charts: from tables\"\r\nlicense: MIT\r\n\
                 allowed-tools: [bash, Read]\r\nmetadata: {a: 1}\r\n---\r\n# Do it\r\n";
     let front = Front {
@@ -39,15 +39,15 @@ fn secrets_are_names_with_or_without_a_purpose() {
     };
     let required = vec![secret("ERP_TOKEN", None), secret("MAIL_KEY", Some("Sends mail"))];
     assert_eq!(front.secrets, SkillSecrets { required, autonomous: true });
-    assert_eq!(front.odd, ["`LD_PRELOAD` in `required-secrets` is no name that a secret can have"]);
+    assert_eq!(front.odd, ["`LD_PRELOAD` in `required-secrets` is not a valid name of a secret"]);
     let many =
         format!("required-secrets: [{}]", (0..17).map(|n| format!("K{n}")).collect::<Vec<_>>().join(", "));
     for (lines, expect) in [
-        ("required-secrets: KEY", "no list of names"),
-        ("required-secrets: [1]", "no list of names"),
-        ("required-secrets: [{description: x}]", "no list of names"),
-        ("secrets-autonomous: maybe", "neither true nor false"),
-        (many.as_str(), "16 is the most"),
+        ("required-secrets: KEY", "must be a list of names"),
+        ("required-secrets: [1]", "must be a list of names"),
+        ("required-secrets: [{description: x}]", "must be a list of names"),
+        ("secrets-autonomous: maybe", "must be true or false"),
+        (many.as_str(), "the limit is 16"),
     ] {
         let error = head(lines).unwrap_err();
         assert!(error.contains(expect), "{lines}: {error}");
@@ -55,7 +55,7 @@ fn secrets_are_names_with_or_without_a_purpose() {
 }
 
 #[test]
-fn keys_of_other_agents_are_obeyed_or_named() {
+fn keys_of_other_agents_apply_or_are_reported() {
     let head = |lines: &str| {
         good(&format!("---\nname: a\ndescription: Use when files are <10 MB or > 5.\n{lines}\n---\n"))
     };
@@ -74,10 +74,10 @@ fn keys_of_other_agents_are_obeyed_or_named() {
         let odd = head(lines).odd.join("; ");
         assert!(odd.contains(expect), "{lines}: {odd}");
     };
-    odd("user-invocable: maybe", "`user-invocable` is neither true nor false");
-    odd("user-invocable: false\ndisable-model-invocation: true", "nobody who can start it");
-    odd("disallowed-tools: Bash", "list the tools that it may use under `allowed-tools`");
-    odd("allowed_tool: Bash", "`allowed-tool` would not be obeyed");
+    odd("user-invocable: maybe", "`user-invocable` must be true or false");
+    odd("user-invocable: false\ndisable-model-invocation: true", "neither users nor the model can start it");
+    odd("disallowed-tools: Bash", "list the tools that the skill may use under `allowed-tools`");
+    odd("allowed_tool: Bash", "`allowed-tool` would have no effect");
     let hint = |typed: &str| head(&format!("argument-hint: {typed}")).argument_hint;
     assert_eq!(hint("[file, format]").as_deref(), Some("[file] [format]"));
     assert_eq!(hint("[file] [format]").as_deref(), Some("[file] [format]"));
@@ -88,7 +88,7 @@ fn keys_of_other_agents_are_obeyed_or_named() {
     let tools = head("allowed-tools: mcp__github__create_issue, mcp__github__*, \"Bash(npm run: *)\"");
     assert_eq!(tools.tools.unwrap(), ["github_create_issue", "github_*", "bash"]);
     assert!(
-        tools.notes.iter().any(|note| note.contains("`github_*` in `allowed-tools` names no tool")),
+        tools.notes.iter().any(|note| note.contains("`github_*` in `allowed-tools` is not a tool name")),
         "{:?}",
         tools.notes
     );
@@ -96,7 +96,7 @@ fn keys_of_other_agents_are_obeyed_or_named() {
 }
 
 #[test]
-fn a_head_without_a_name_has_that_of_its_folder() {
+fn without_a_name_the_folders_name_is_used() {
     let text = "\n---\ndescription: b\n---\n";
     let front = Front::read(text, Some("pdf-tools")).unwrap();
     assert_eq!((front.name.as_str(), front.notes.len()), ("pdf-tools", 1));
@@ -106,7 +106,7 @@ fn a_head_without_a_name_has_that_of_its_folder() {
 }
 
 #[test]
-fn text_that_yaml_cannot_read_is_read_as_it_was_meant() {
+fn text_with_missing_quotes_is_read_as_intended() {
     let check = |lines: &str, about: &str| {
         let front = good(&format!("---\nname: a\n{lines}\nlicense: MIT\n---\n"));
         assert_eq!((front.about.as_str(), front.license.as_deref()), (about, Some("MIT")), "{lines}");
@@ -135,32 +135,32 @@ fn text_that_yaml_cannot_read_is_read_as_it_was_meant() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_its_fix() {
+fn problems_are_refused_with_a_fix() {
     let check = |text: &str, expect: &str| {
         let error = Front::read(text, None).unwrap_err();
         assert!(error.contains(expect), "{text:?}: {error}");
     };
-    check("", "does not begin with a line `---`");
-    check("# Skill\n", "does not begin with a line `---`");
-    check("---\nname: a\n", "does not begin with a line `---`");
+    check("", "does not begin with front matter");
+    check("# Skill\n", "does not begin with front matter");
+    check("---\nname: a\n", "does not begin with front matter");
     check("---\nname: a\ndescription: b\nmetadata:\n  when: now: then\n---\n", "needs quotes");
     check("---\nname: PDF_Tools\ndescription: b\n---\n", "write `name: pdf-tools`");
     check("---\n- a\n---\n", "no keys");
     check("---\ndescription: b\n---\n", "`name` is missing");
     check("---\nname: a\n---\n", "`description` is missing");
-    check("---\nname: 1\ndescription: b\n---\n", "`name` is no text");
-    check(&format!("---\nname: a\ndescription: {}\n---\n", "x".repeat(1025)), "1024 is the most");
-    check(&format!("---\nname: a\n{}", "#\n".repeat(9_000)), "longer than 16 KiB");
-    check("---\nname: a\ndescription: b\nallowed-tools: {a: 1}\n---\n", "neither a list");
+    check("---\nname: 1\ndescription: b\n---\n", "`name` is not text");
+    check(&format!("---\nname: a\ndescription: {}\n---\n", "x".repeat(1025)), "the limit is 1024");
+    check(&format!("---\nname: a\n{}", "#\n".repeat(9_000)), "larger than 16 KiB");
+    check("---\nname: a\ndescription: b\nallowed-tools: {a: 1}\n---\n", "must be a list");
     check(&format!("---\na: {}1{}\n---\n", "[".repeat(50), "]".repeat(50)), "`name` is missing");
     for name in ["", "A", "a_b", "-a", "a-", "a--b", "../a", "ä", &"a".repeat(65)] {
-        check(&format!("---\nname: \"{name}\"\ndescription: b\n---\n"), "is no name of a skill");
+        check(&format!("---\nname: \"{name}\"\ndescription: b\n---\n"), "is not a valid name of a skill");
     }
 }
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(text in "(---\n)?([a-z:\\-\\[\\]{}\"' \n]|name: |description: |allowed-tools: ){0,80}(---\n)?") {
+    fn no_text_causes_a_panic(text in "(---\n)?([a-z:\\-\\[\\]{}\"' \n]|name: |description: |allowed-tools: ){0,80}(---\n)?") {
         let _ = Front::read(&text, Some("a"));
     }
 }

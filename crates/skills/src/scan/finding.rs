@@ -6,9 +6,9 @@ const SHOWN: usize = 120;
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingSeverity {
-    /// A user should review it.
+    /// A user should review the finding.
     Warn,
-    /// It prevents the installation.
+    /// The finding prevents the installation.
     Block,
 }
 
@@ -19,7 +19,7 @@ pub struct Finding {
     pub severity: FindingSeverity,
     /// The file, in the skill's folder.
     pub file: String,
-    /// The line, from 1; 0 for the file as a whole.
+    /// The line, starting at 1; 0 for the file as a whole.
     pub line: usize,
     /// The rule that found it.
     pub rule: &'static str,

@@ -1,4 +1,4 @@
-//! Rules of the scan in one table. Patterns run in time linear in the length of the text.
+//! The table of the scan's rules. Patterns match in time linear in the length of the text.
 
 use super::finding::FindingSeverity::{self, Block, Warn};
 use regex::Regex;
@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 
 /// One rule.
 pub(super) struct Rule {
-    /// Its name in a report.
+    /// Name in a report.
     pub(super) name: &'static str,
-    /// Its severity.
+    /// Severity of a match.
     pub(super) severity: FindingSeverity,
-    /// Whether it only applies to Markdown.
+    /// Whether the rule applies only to Markdown.
     pub(super) prose: bool,
-    /// Its finding, as text.
+    /// Description of a match.
     pub(super) what: &'static str,
     /// The pattern.
     pub(super) pattern: Regex,
@@ -20,12 +20,12 @@ pub(super) struct Rule {
 
 type RuleRow = (&'static str, FindingSeverity, bool, &'static str, &'static str);
 
-/// Files that contain a user's keys.
+/// Pattern for files that contain a user's keys.
 const KEYS: &str = r"(?:~|\$HOME|\$\{HOME\}|/(?:home)/[^/\s]+|/root|expanduser\([^)]{0,20})/?[^\s]{0,4}\.(?:ssh|aws|gnupg|kube|netrc|npmrc|pypirc|docker/config|git-credentials|config/gcloud)\b|\bid_(?:rsa|ed25519|ecdsa)\b|/etc/shadow\b|/proc/(?:self|\d+|\*)/environ";
 
 const ROWS: &[RuleRow] = &[
     // Keys and tokens.
-    ("secrets", Block, false, "it reaches for somebody's keys", KEYS),
+    ("secrets", Block, false, "it accesses keys or credentials", KEYS),
     (
         "secrets",
         Block,
@@ -44,7 +44,7 @@ const ROWS: &[RuleRow] = &[
         "secrets",
         Warn,
         false,
-        "it reads a secret of the environment",
+        "it reads a secret from the environment",
         r#"(?i)(?:os\.environ(?:\.get)?|getenv|process\.env)[\[(.]?\s*["']?\w*(?:TOKEN|SECRET|PASSWORD|API_?KEY|CREDENTIAL)\w*"#,
     ),
     // Download and run.
@@ -52,42 +52,42 @@ const ROWS: &[RuleRow] = &[
         "download-and-run",
         Block,
         false,
-        "it runs what it downloads",
+        "it runs code that it downloads",
         r"(?i)\b(?:curl|wget|fetch|iwr|invoke-webrequest)\b[^\n;]{0,300}\|\s*(?:sudo\s+)?(?:ba|z|da|k)?sh\b",
     ),
     (
         "download-and-run",
         Block,
         false,
-        "it runs what it downloads",
+        "it runs code that it downloads",
         r"(?i)\b(?:curl|wget|iwr|invoke-webrequest)\b[^\n;]{0,300}\|\s*(?:sudo\s+)?(?:python[0-9.]*|perl|ruby|node|iex|php)\b",
     ),
     (
         "download-and-run",
         Block,
         false,
-        "it runs what it downloads",
+        "it runs code that it downloads",
         r"(?i)(?:\b(?:ba|z)?sh|\beval|\bsource|\bpython[0-9.]*|\bperl|\bnode)\b[^\n]{0,40}(?:<\(|\$\(|`)\s*(?:curl|wget)\b",
     ),
     (
         "download-and-run",
         Block,
         false,
-        "it runs what it downloads",
+        "it runs code that it downloads",
         r"(?i)\b(?:exec|eval)\s*\(\s*(?:compile\()?\s*(?:requests\.get|urllib\.request\.urlopen|urlopen|httpx\.get|fetch)\b",
     ),
     (
         "download-and-run",
         Block,
         false,
-        "it downloads a program and makes it runnable",
+        "it downloads a program and makes it executable",
         r"(?i)\b(?:curl|wget)\b[^\n]{0,300}(?:&&|;)\s*(?:sudo\s+)?(?:chmod\s+(?:\+x|[0-7]*[1357][0-7]*)|(?:ba)?sh\s)",
     ),
     (
         "download-and-run",
         Warn,
         false,
-        "it installs a package from an address",
+        "it installs a package from a URL",
         r"(?i)\b(?:pip[0-9]?|uv\s+pip)\s+install\b[^\n]{0,80}(?:git\+|https?://|--(?:extra-)?index.url)|\bnpm\s+(?:i|install)\b[^\n]{0,80}(?:https?://|git\+)",
     ),
     // Hidden code.
@@ -95,58 +95,58 @@ const ROWS: &[RuleRow] = &[
         "obfuscation",
         Block,
         false,
-        "it runs what it decodes",
+        "it runs code that it decodes",
         r"(?i)\bbase64\b[^\n]{0,60}(?:-d|-D|--decode)\b[^\n]{0,60}\|\s*(?:sudo\s+)?(?:(?:ba|z)?sh|python[0-9.]*|perl|node)\b",
     ),
     (
         "obfuscation",
         Block,
         false,
-        "it runs what it decodes",
+        "it runs code that it decodes",
         r"(?i)\b(?:exec|eval)\s*\(\s*(?:compile\()?\s*(?:\w+\.)?(?:b64decode|b32decode|unhexlify|fromhex|decompress|loads|atob|from_base64)\b",
     ),
     (
         "obfuscation",
         Block,
         false,
-        "it runs what it decodes",
+        "it runs code that it decodes",
         r"(?i)\b(?:exec|eval)\s*\(\s*(?:__import__|codecs\.decode|bytes\.fromhex|zlib\.|marshal\.|base64\.)",
     ),
-    ("obfuscation", Warn, false, "a long line of code that nobody can read", r"[A-Za-z0-9+/]{1500,}={0,2}"),
+    ("obfuscation", Warn, false, "a long line of unreadable code", r"[A-Za-z0-9+/]{1500,}={0,2}"),
     // Exfiltration.
     (
         "sends-out",
         Block,
         false,
-        "it sends a file out",
+        "it uploads a file",
         r"(?i)\bcurl\b[^\n]{0,300}(?:(?:-d|--data(?:-binary|-raw)?|-F|--form|-T|--upload-file)\s*=?\s*['\x22]?(?:\w+=)?@?[~/$])",
     ),
     (
         "sends-out",
         Block,
         false,
-        "it sends data to a place that is made for taking it",
+        "it sends data to a service for collecting requests",
         r"(?i)(?:webhook\.site|requestbin|pipedream\.net|ngrok(?:-free)?\.(?:io|app)|burpcollaborator|oast\.(?:fun|live|site|pro|me)|interact\.sh|transfer\.sh|pastebin\.com/api|discord(?:app)?\.com/api/webhooks|api\.telegram\.org/bot|hooks\.slack\.com/services)",
     ),
     (
         "sends-out",
         Block,
         false,
-        "it opens a shell for somebody elsewhere",
+        "it opens a remote shell",
         r"/dev/(?:tcp|udp)/|(?i)\bn(?:c|cat)\b[^\n]{0,60}\s-(?:e|c)\b|\bsocat\b[^\n]{0,80}\bexec\b",
     ),
     (
         "sends-out",
         Warn,
         false,
-        "it sends something out",
+        "it sends data",
         r"(?i)\b(?:requests|httpx|session)\.(?:post|put)\s*\(|\burlopen\s*\([^)\n]{0,120}data\s*=|\bfetch\s*\([^)\n]{0,200}method\s*:\s*['\x22](?:POST|PUT)|\bcurl\b[^\n]{0,200}\s-X\s*(?:POST|PUT)",
     ),
     (
         "sends-out",
         Warn,
         true,
-        "a picture whose address carries something along",
+        "a picture whose URL transmits data",
         r"!\[[^\]]*\]\(https?://[^)\s]*[?&][^)\s]*(?:\{|\$|%7B|<)[^)\s]*\)",
     ),
     // Persistence.
@@ -154,28 +154,28 @@ const ROWS: &[RuleRow] = &[
         "stays",
         Block,
         false,
-        "it makes itself start again",
+        "it makes itself persistent",
         r"(?i)\bcrontab\s+-|/etc/cron|\bsystemctl\s+(?:--user\s+)?enable\b|\blaunchctl\s+(?:load|bootstrap)\b|LaunchAgents/|/etc/(?:rc\.local|profile\.d|ld\.so\.preload)|authorized_keys|\bschtasks\s+/create",
     ),
     (
         "stays",
         Block,
         false,
-        "it changes what a shell does at its start",
+        "it changes the start-up files of a shell",
         r"(?:>>?|tee(?:\s+-a)?|open\()\s*[^\n]{0,40}\.(?:bashrc|bash_profile|zshrc|profile|zprofile|bash_login)\b",
     ),
     (
         "stays",
         Block,
         false,
-        "it puts code where git runs it",
+        "it installs code as a git hook",
         r"(?:>>?|tee|cp|mv|ln\s+-s|open\()[^\n]{0,60}\.git/hooks/",
     ),
     (
         "stays",
         Warn,
         false,
-        "it leaves something running",
+        "it leaves a process running",
         r"(?m)\b(?:nohup|setsid|disown)\b\s+\S|\bstart_new_session\s*=\s*True",
     ),
     // Damage and permissions.
@@ -183,14 +183,14 @@ const ROWS: &[RuleRow] = &[
         "damage",
         Block,
         false,
-        "it deletes what is not its own",
+        "it deletes files outside of its folder",
         r"(?m)\brm\s+-(?:[a-zA-Z]*r[a-zA-Z]*f|[a-zA-Z]*f[a-zA-Z]*r)[a-zA-Z]*\s+(?:--no-preserve-root\s+)?(?:/|~|\$HOME|/\*)(?:\s|$)|\bmkfs\.|\bdd\s+[^\n]{0,60}of=/dev/|:\(\)\s*\{\s*:\s*\|\s*:",
     ),
     (
         "damage",
         Warn,
         false,
-        "it wants more rights",
+        "it requests more rights",
         r"(?m)(?:^|[;&|`(]\s*)\s*sudo\s+\S|\bchmod\s+(?:-R\s+)?0?777\b",
     ),
     // Instructions to the model.
@@ -198,35 +198,35 @@ const ROWS: &[RuleRow] = &[
         "injection",
         Block,
         false,
-        "words that turn the assistant against its instructions",
+        "text that turns the assistant against its instructions",
         r"(?i)\b(?:ignore|disregard|forget|override)\s+(?:all\s+|any\s+|every\s+)?(?:of\s+)?(?:the\s+|your\s+|these\s+|those\s+)?(?:previous|prior|above|earlier|preceding|foregoing|system|original|safety|developer)\s+(?:\w+\s+){0,2}(?:instructions?|prompts?|rules?|guidelines?|messages?|directives?)",
     ),
     (
         "injection",
         Block,
         false,
-        "words that make the assistant hide what it does",
+        "text that makes the assistant hide its actions",
         r"(?i)\b(?:do\s+not|don't|never|without)\s+(?:ever\s+)?(?:tell(?:ing)?|inform(?:ing)?|notify(?:ing)?|alert(?:ing)?|mention(?:ing)?(?:\s+\w+){0,3}\s+to|show(?:ing)?|reveal(?:ing)?(?:\s+\w+){0,3}\s+to|warn(?:ing)?|ask(?:ing)?)\s+(?:\w+\s+){0,3}?(?:the\s+)?(?:user|human|operator|owner)s?\b[^.\n]{0,60}(?:that|about|what|before|of|$)",
     ),
     (
         "injection",
         Block,
         false,
-        "words that turn the assistant against its instructions",
+        "text that turns the assistant against its instructions",
         r"忽略(?:之前|以上|上述|所有|先前|前面)[^\n。]{0,12}(?:指令|指示|提示|规则)|不要(?:告诉|通知|提醒|告知)(?:用户|任何人)",
     ),
     (
         "injection",
         Warn,
         false,
-        "words that give the assistant another part to play",
+        "text that gives the assistant another role",
         r"(?i)\byou\s+are\s+(?:now\s+)?(?:in\s+)?(?:DAN|developer\s+mode|jailbroken|unrestricted|god\s+mode)\b|\b(?:reveal|print|repeat|output)\s+(?:\w+\s+){0,3}(?:system|developer|hidden)\s+prompt",
     ),
     (
         "injection",
         Warn,
         false,
-        "marks that models take for the change of a speaker",
+        "marks that models interpret as a change of speaker",
         r"<\|(?:im_start|im_end|system|user|assistant|endoftext)\|>|\[/?INST\]|<</?SYS>>|(?m)^\s*(?:###\s*)?(?:System|SYSTEM)\s*:\s+\S",
     ),
     // Text that is invisible in the rendered page.
@@ -234,12 +234,12 @@ const ROWS: &[RuleRow] = &[
         "hidden-comment",
         Warn,
         true,
-        "a link definition with words that nobody sees in the page",
+        "a link definition with text that is invisible on the page",
         r"(?m)^\[(?://|comment|_)\]:\s*#\s*[\x22(][^\n]{20,}",
     ),
 ];
 
-/// Returns all rules. They are compiled once; a test finds invalid patterns.
+/// Returns all rules, which are compiled once. A test checks that all patterns are valid.
 pub(super) fn all() -> &'static [Rule] {
     static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         let rule = |(name, severity, prose, what, pattern): &RuleRow| {
@@ -251,7 +251,7 @@ pub(super) fn all() -> &'static [Rule] {
     &RULES
 }
 
-/// Returns the pattern for comments in a page that are meant for the model, not for the page's editors.
+/// Returns the pattern for comments with instructions to the model.
 pub(super) fn for_models() -> Option<&'static Regex> {
     static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let words = r"(?i)\b(?:curl|wget|bash|powershell|python3?\s|exec|eval|base64|chmod|assistant|agent|system\s+prompt|ignore|disregard|secretly|do\s+not\s+tell|password|token|secret)\b";

@@ -33,7 +33,7 @@ impl House {
         self.put(folder, &text(name));
     }
 
-    /// Each skill as `name path`, with a sign for what is off.
+    /// Each skill as `name path`, with a mark for disabled ones.
     fn names(&self) -> Vec<String> {
         let line = |entry: &CatalogEntry| {
             format!("{}{} {}", if entry.enabled { "" } else { "-" }, entry.name, entry.path)
@@ -62,7 +62,7 @@ impl House {
         path
     }
 
-    /// Everything below the folder of installed skills.
+    /// All files below the folder of installed skills.
     fn own(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut folders = vec![self.dir.path().join("own")];
@@ -111,7 +111,7 @@ fn skills_are_found_at_any_depth_and_nothing_below_one() {
 }
 
 #[test]
-fn broken_skills_are_told_and_harm_no_other() {
+fn broken_skills_are_reported_and_affect_no_other() {
     let house = house();
     house.skill("shipped/good", "good");
     house.put("shipped/bad", "# no head\n");
@@ -123,23 +123,23 @@ fn broken_skills_are_told_and_harm_no_other() {
     std::os::unix::fs::symlink(house.dir.path().join("shipped/good"), house.dir.path().join("shipped/link"))
         .unwrap();
     house.skill("own/good-too", "good");
-    assert_eq!(house.names(), ["good /mnt/skills/custom/good-too"], "the team's own comes first");
+    assert_eq!(house.names(), ["good /mnt/skills/custom/good-too"], "the team's own skill takes precedence");
     let broken = house.broken();
     let check = |folder: &str, expect: &str| {
         let line = broken.iter().find(|line| line.starts_with(&format!("shipped/{folder}: ")));
         assert!(line.is_some_and(|line| line.contains(expect)), "{folder}: {broken:?}");
     };
-    check("bad", "does not begin with a line `---`");
+    check("bad", "does not begin with front matter");
     check("small", "rename it");
-    check("worse", "`Worse` is no name of a skill");
+    check("worse", "`Worse` is not a valid name of a skill");
     check("huge", "larger than 128 KiB");
-    check("odd", "is no plain file");
+    check("odd", "is not a plain file");
     check("link", "links are not followed");
     assert_eq!(broken.len(), 6);
 }
 
 #[test]
-fn one_that_ships_gives_way_to_one_of_its_name_and_is_not_broken() {
+fn a_shipped_skill_yields_to_one_with_its_name_and_is_not_broken() {
     let house = house();
     house.skill("shipped/good", "good");
     house.skill("shelf/public/deer/good", "good");
@@ -150,22 +150,22 @@ fn one_that_ships_gives_way_to_one_of_its_name_and_is_not_broken() {
     let hidden =
         |folder: &str| Hidden { name: "good".into(), folder: at(folder), by: at("shelf/custom/good") };
     assert_eq!(house.skills.read().hidden, [hidden("shelf/public/deer/good"), hidden("shipped/good")]);
-    // Two of one place, or two of the team's own, are a mistake.
+    // Two skills with the same path, or two of the team's own, are an error.
     house.skill("shipped/good-again", "good");
     house.skill("own/good", "good");
     fs::remove_dir_all(at("shelf/public")).unwrap();
     assert_eq!(
         house.broken(),
-        ["shelf/custom/good: `good` of own/good comes before it; give it another name"]
+        ["shelf/custom/good: `good` in own/good takes precedence; give it another name"]
     );
     fs::remove_dir_all(at("own")).unwrap();
     fs::remove_dir_all(at("shelf")).unwrap();
-    let expect = "shipped/good-again: `good` of shipped/good comes before it; give it another name";
+    let expect = "shipped/good-again: `good` in shipped/good takes precedence; give it another name";
     assert_eq!(house.broken(), [expect]);
 }
 
 #[test]
-fn a_change_on_the_disk_is_seen_and_no_change_costs_no_new_catalog() {
+fn changes_on_disk_are_seen_and_an_unchanged_catalog_is_reused() {
     let house = house();
     house.skill("shipped/a", "a");
     let first = house.skills.read();
@@ -182,7 +182,7 @@ fn a_change_on_the_disk_is_seen_and_no_change_costs_no_new_catalog() {
 }
 
 #[test]
-fn what_is_off_is_not_shown_to_a_run_and_a_spoilt_file_switches_all_off() {
+fn disabled_skills_are_hidden_and_a_broken_file_disables_all() {
     let house = house();
     house.skill("shipped/a", "a");
     house.skill("shipped/b", "b");
@@ -197,7 +197,7 @@ fn what_is_off_is_not_shown_to_a_run_and_a_spoilt_file_switches_all_off() {
     assert!(matches!(house.skills.set_enabled("c", true), Err(SkillError::Unknown(_))));
     fs::write(house.dir.path().join("extensions_config.json"), "{").unwrap();
     assert_eq!(house.names(), ["-a /mnt/skills/public/a", "-b /mnt/skills/public/b"]);
-    assert!(house.broken()[0].starts_with("extensions_config.json: no skill is used until this is mended: "));
+    assert!(house.broken()[0].starts_with("extensions_config.json: no skill is used until this is fixed: "));
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_skill_is_installed_replaced_and_removed() {
     assert_eq!(std::os::unix::fs::MetadataExt::mode(&meta) & 0o777, 0o444);
     assert!(house.skills.read().get("demo").unwrap().editable);
     let again = house.skills.install(&archive, false).unwrap_err().to_string();
-    assert!(again.starts_with("a skill `demo` is there already (custom); "), "{again}");
+    assert!(again.starts_with("a skill `demo` already exists (custom); "), "{again}");
     let newer = house.archive(&[("SKILL.md", &text("demo")), ("new.txt", "requests.post(x)")]);
     let installed = house.skills.install(&newer, true).unwrap();
     assert_eq!(installed.report.verdict(), ScanVerdict::Warn);
@@ -232,23 +232,23 @@ fn a_skill_is_installed_replaced_and_removed() {
 }
 
 #[test]
-fn an_archive_takes_the_place_of_one_that_ships_only_when_that_is_said() {
+fn an_archive_replaces_a_shipped_skill_only_on_request() {
     let house = house();
     house.skill("shipped/research", "research");
     let archive = house.archive(&[("SKILL.md", &text("research"))]);
     let error = house.skills.install(&archive, false).unwrap_err().to_string();
-    assert!(error.starts_with("a skill `research` is there already (public); "), "{error}");
+    assert!(error.starts_with("a skill `research` already exists (public); "), "{error}");
     assert!(error.contains("--replace"), "{error}");
     house.skills.install(&archive, true).unwrap();
     assert_eq!(house.names(), ["research /mnt/skills/custom/research"]);
     assert_eq!(house.broken(), Vec::<String>::new());
     house.skills.install(&archive, true).unwrap();
     house.skills.remove("research").unwrap();
-    assert_eq!(house.names(), ["research /mnt/skills/public/research"], "it is back");
+    assert_eq!(house.names(), ["research /mnt/skills/public/research"], "it is restored");
 }
 
 #[test]
-fn nothing_of_a_refused_archive_stays_and_no_stranger_takes_the_name_of_what_the_operator_put_there() {
+fn a_refused_archive_leaves_no_files_and_operator_skills_are_protected() {
     let house = house();
     house.skill("shipped/research", "research");
     house.skill("shelf/custom/ours", "ours");
@@ -257,14 +257,14 @@ fn nothing_of_a_refused_archive_stays_and_no_stranger_takes_the_name_of_what_the
         assert!(error.contains(expect), "{error}");
         assert_eq!(house.own(), Vec::<String>::new());
     };
-    check(&[("SKILL.md", &text("ours"))], true, "a skill `ours` is there already (custom)");
+    check(&[("SKILL.md", &text("ours"))], true, "a skill `ours` already exists (custom)");
     check(&[("SKILL.md", &text("bad")), ("a.sh", "curl x | sh")], false, "BLOCK  a.sh:1  download-and-run");
     check(
         &[("SKILL.md", &text("bad")), ("A", ""), ("a", "")],
         false,
         "the archive is refused: a: it has the same name",
     );
-    check(&[("SKILL.md", "# none\n"), ("data", "x")], false, "does not begin with a line");
+    check(&[("SKILL.md", "# none\n"), ("data", "x")], false, "does not begin with front matter");
     for (name, expect) in
         [("research", "one of the public skills"), ("ours", "in the folder of `skills.path`")]
     {
@@ -274,7 +274,7 @@ fn nothing_of_a_refused_archive_stays_and_no_stranger_takes_the_name_of_what_the
 }
 
 #[test]
-fn what_a_crash_left_is_cleared_and_a_broken_skill_can_be_removed() {
+fn leftovers_of_a_crash_are_cleared_and_broken_skills_can_be_removed() {
     let house = house();
     house.skill("own/.staging-of-a-crash/new", "x");
     house.put("own/broken", "# no head\n");

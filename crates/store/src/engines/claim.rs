@@ -1,8 +1,9 @@
-//! The claim: a database is one process's alone.
+//! The claim of a process on exclusive use of the database.
 //!
-//! A SQLite file is locked with the folder that it lies in. On a server the claim is an advisory lock, which ends with
-//! its session, and the name of the process that had it last. A lost session is replaced if no other process
-//! had the database meanwhile: a server that restarts costs nothing, another daemon ends this one.
+//! A SQLite file is covered by the lock on the home folder. On a server, the claim consists of an advisory lock, which
+//! ends with its session, and the name of the last process that held it. A lost session is replaced if no other process
+//! has claimed the database in the meantime: this process survives a restart of the server, but ends if another daemon
+//! has taken over.
 
 use super::{
     lock::{LOCK_KEY, SESSION_LOCK, TAKEN, lock, wait_for_lock},
@@ -13,29 +14,29 @@ use crate::{Db, DbLocation, PostgresUrl, Result, StoreError};
 use sqlx::Connection;
 use std::time::Duration;
 
-/// The pause between two looks whether the claim still holds.
+/// Interval between two checks of the claim's session.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// A look that takes longer has lost the session.
+/// Timeout of a check. The session counts as lost if it expires.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 const PID: &str = "SELECT pg_backend_pid()";
 
-/// A database that is one process's alone as long as this lives.
+/// Exclusive use of the database, released on drop.
 pub struct Claim {
     session: Option<LockSession>,
 }
 
-/// The session on a server that has the lock.
+/// The session on the server that holds the lock.
 struct LockSession {
     session: Option<PgSession>,
     url: PostgresUrl,
     /// The server's number of the session.
     pid: i64,
-    /// This process.
+    /// The name of this process.
     owner: String,
 }
 
 impl Db {
-    /// Takes the database for this process: another process that asks gets a `Conflict` until this one is gone.
+    /// Claims the database for this process. Claims by other processes fail with a `Conflict` until this one ends.
     pub async fn claim(&self) -> Result<Claim> {
         let DbLocation::Postgres(url) = self.location() else {
             self.release_learnings().await?;
@@ -53,7 +54,7 @@ impl Db {
         Ok(Claim { session: Some(LockSession { session, url, pid, owner }) })
     }
 
-    /// Returns a `Conflict` if a process has claimed the database. Takes nothing.
+    /// Returns a `Conflict` if a process has claimed the database. Does not claim it.
     pub async fn check_unclaimed(&self) -> Result<()> {
         let DbLocation::Postgres(url) = self.location() else { return Ok(()) };
         let (_, locked) = postgres::session(url).await?.run(|tx| wait_for_lock(tx, SESSION_LOCK)).await;
@@ -61,7 +62,7 @@ impl Db {
     }
 }
 
-/// Takes the lock and the name. Returns the number of the session.
+/// Takes the lock and stores the owner's name. Returns the session's pid on the server.
 fn claim(tx: &mut Tx<'_>, owner: &str) -> Result<i64> {
     wait_for_lock(tx, SESSION_LOCK)?;
     let sql = "INSERT INTO owner (id, name) VALUES (1, $1)
@@ -71,7 +72,8 @@ fn claim(tx: &mut Tx<'_>, owner: &str) -> Result<i64> {
 }
 
 impl Claim {
-    /// Keeps the claim; returns when another process has it.
+    /// Maintains the claim. Returns an error once it cannot be renewed, such as when another process has claimed the
+    /// database.
     pub async fn keep(&mut self) -> StoreError {
         let Some(session) = &mut self.session else { return std::future::pending().await };
         loop {
@@ -94,7 +96,7 @@ impl LockSession {
         matches!(tokio::time::timeout(CHECK_TIMEOUT, session.connection.ping()).await, Ok(Ok(())))
     }
 
-    /// Claims the database in a new session, however long the server has to be waited for.
+    /// Claims the database in a new session. Retries without limit while the server is unavailable.
     async fn renew(&mut self) -> Result<()> {
         loop {
             match tokio::time::timeout(CHECK_TIMEOUT, self.try_renew()).await {
@@ -105,7 +107,7 @@ impl LockSession {
         }
     }
 
-    /// Returns `false` while the session that was lost still has the lock.
+    /// Returns `false` while the lost session still holds the lock.
     async fn try_renew(&mut self) -> Result<bool> {
         let (owner, lost) = (self.owner.clone(), self.pid);
         let (session, renewed) =
@@ -116,7 +118,7 @@ impl LockSession {
     }
 }
 
-/// Takes the lock. Returns the number of the session; `None` while the session that was lost still has the lock.
+/// Takes the lock. Returns the session's pid, or `None` while the lost session still holds the lock.
 fn renew(tx: &mut Tx<'_>, owner: &str, lost: i64) -> Result<Option<i64>> {
     let is_locked = lock(tx, SESSION_LOCK)?;
     let found: Option<String> = query("SELECT name FROM owner WHERE id = 1").fetch_optional(tx)?;
@@ -126,7 +128,7 @@ fn renew(tx: &mut Tx<'_>, owner: &str, lost: i64) -> Result<Option<i64>> {
     if is_locked {
         return query(PID).fetch_one(tx).map(Some);
     }
-    // Its number may be another session's by now: one that holds this lock is its own.
+    // The pid may have been reused by now. A session that still holds this lock is the lost one.
     let end = "SELECT CASE WHEN pg_terminate_backend(pid) THEN 1 ELSE 0 END FROM pg_locks
         WHERE locktype = 'advisory' AND classid = 0 AND objid = $1 AND pid = $2";
     query(end).bind(LOCK_KEY).bind(lost).execute(tx)?;

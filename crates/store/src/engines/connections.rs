@@ -1,4 +1,4 @@
-//! The ways to the database: that of the writer, and those of the readers.
+//! Connections to the database: one for the writer, and a pool for readers.
 
 use super::{
     DbEngine,
@@ -29,18 +29,18 @@ use std::{
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::sync::CancellationToken;
 
-/// Timeout of a server's writing transaction at the first try.
+/// Time limit for the first try of a writing transaction on a server.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Timeout of a server's read at the first try.
+/// Time limit for the first try of a read on a server.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The writer's way to the database.
+/// The writer's connection to the database.
 pub(crate) enum WriteLink {
     Sqlite(SqliteWriter),
     Postgres(Box<PgWriter>),
 }
 
-/// The readers' way to the database.
+/// The readers' connections to the database.
 pub(crate) enum ReadLink {
     /// A database in memory, and whether it is closed.
     Memory(MemoryDb, AtomicBool),
@@ -48,7 +48,7 @@ pub(crate) enum ReadLink {
     Server(Readers<PgServer>),
 }
 
-/// Opens the database, brings it up to date, and makes the ways to it.
+/// Opens the database, migrates it, and creates the connections.
 pub(crate) async fn connect(
     location: &DbLocation,
     availability: &Arc<Availability>,
@@ -79,8 +79,8 @@ pub(crate) async fn connect(
     }
 }
 
-/// Opens a file and brings it up to date. One that another process is just opening can be busy in ways for which SQLite
-/// does not wait.
+/// Opens a file and migrates it. Retries, because SQLite's busy timeout does not cover all conflicts with another
+/// process that is opening the file.
 async fn open_file(path: &Path) -> Result<rusqlite::Connection> {
     let open = || async {
         let path = path.to_owned();
@@ -96,12 +96,13 @@ async fn open_file(path: &Path) -> Result<rusqlite::Connection> {
 }
 
 impl WriteLink {
-    /// Returns whether its statements block the thread that asks.
+    /// Returns whether statements block the calling thread.
     pub(crate) fn blocks(&self) -> bool {
         matches!(self, Self::Sqlite(_))
     }
 
-    /// Timeout of a transaction at the first try, on a server: it can vanish without a word, and a file's own waits end.
+    /// Returns the time limit for the first try of a transaction. Only servers have one, because they can become
+    /// unreachable without an error; SQLite's own waits always end.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         match self {
             Self::Sqlite(_) => None,
@@ -109,7 +110,7 @@ impl WriteLink {
         }
     }
 
-    /// Runs a transaction of a batch. `late` is the number of tries without an answer in time.
+    /// Runs a transaction of a batch. `late` is the number of tries that timed out.
     pub(crate) async fn run<B: Send + 'static, T: Send + 'static>(
         &mut self,
         late: &mut u32,
@@ -135,7 +136,7 @@ impl WriteLink {
 }
 
 impl ReadLink {
-    /// Runs one read. After each try that was late the next has twice the time: a read that is only long ends in the end.
+    /// Runs one read. The time limit doubles after each timeout, so that a slow read can finish.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         is_long: bool,
@@ -154,7 +155,7 @@ impl ReadLink {
                 answered
             }
             Self::Server(readers) => {
-                // The state of a connection that is made has kilobytes, for which a read of a file needs no room.
+                // Boxed, because connecting needs kilobytes of state, which would enlarge the future of file reads.
                 let (mut reader, job) = (Box::pin(readers.acquire()).await?, Arc::clone(job));
                 let read = on_thread(CancellationToken::new(), move |waiter: &Waiter| {
                     let answered = job(&mut reader.connection.tx(waiter));
@@ -175,12 +176,12 @@ impl ReadLink {
     }
 }
 
-/// Returns whether other threads can take over the tasks of this one.
+/// Returns whether the runtime has other threads that can run the tasks of this one.
 fn has_other_threads() -> bool {
     Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread
 }
 
-/// Makes the file, readable by its owner alone, and the folders above it.
+/// Creates the file with mode 0600, and its parent folders with mode 0700.
 fn make_file(path: &Path) -> Result<PathBuf> {
     let refused = |error: io::Error| StoreError::Refused(format!("{}: {error}", path.display()));
     let path = std::path::absolute(path).map_err(refused)?;
@@ -198,7 +199,7 @@ mod tests {
     async fn file(folder: &Path) -> (PathBuf, Readers<DbFile>) {
         let path = folder.join("pudu.db");
         let (_, read) = connect(&DbLocation::Sqlite(path.clone()), &Arc::default()).await.unwrap();
-        let ReadLink::File(readers) = read else { panic!("a file has readers of its own") };
+        let ReadLink::File(readers) = read else { panic!("a file has its own readers") };
         (path, readers)
     }
 

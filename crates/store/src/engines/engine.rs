@@ -1,6 +1,6 @@
 //! The two engines and their differences.
 
-/// Which database it is.
+/// Kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DbEngine {
     Sqlite,
@@ -8,8 +8,8 @@ pub(crate) enum DbEngine {
 }
 
 impl DbEngine {
-    /// Begins a transaction that will write. SQLite takes the lock at once: a transaction that reads
-    /// first and then wants to write could not wait for it.
+    /// Returns the statement that begins a writing transaction. SQLite takes the lock at once, because a transaction
+    /// that reads first cannot wait for the lock later.
     pub(crate) fn begin(self) -> &'static str {
         match self {
             Self::Sqlite => "BEGIN IMMEDIATE",
@@ -17,7 +17,7 @@ impl DbEngine {
         }
     }
 
-    /// The type of a number that the database gives to a row and never gives again.
+    /// Returns the type of a key that the database assigns to a row and never reuses.
     pub(crate) fn item_id(self) -> &'static str {
         match self {
             Self::Sqlite => "INTEGER PRIMARY KEY AUTOINCREMENT",
@@ -25,8 +25,8 @@ impl DbEngine {
         }
     }
 
-    /// The type of a number that comes from another table and is a row's key. SQLite finds rows by it at once only under
-    /// this name.
+    /// Returns the type of a key whose value comes from another table. Only a column with SQLite's exact type name is
+    /// the rowid and needs no separate index.
     pub(crate) fn row_key(self) -> &'static str {
         match self {
             Self::Sqlite => "INTEGER PRIMARY KEY",
@@ -34,9 +34,9 @@ impl DbEngine {
         }
     }
 
-    /// Makes the full-text index of recall. The words come split and stemmed, so neither engine's own splitter has a say:
-    /// SQLite's `ascii` takes every character beyond ASCII for a part of a word, and PostgreSQL's vectors are made of
-    /// arrays. Part of a migration: a released one never changes.
+    /// Returns the statements that create the full-text index of recall. Words are split and stemmed before they are
+    /// indexed, so neither engine tokenizes them: SQLite's `ascii` treats every non-ASCII character as part of a word,
+    /// and PostgreSQL's vectors are built from arrays. Part of a migration, so never change it after a release.
     pub(crate) fn recall_index(self) -> &'static str {
         match self {
             Self::Sqlite => {
@@ -51,9 +51,9 @@ impl DbEngine {
         }
     }
 
-    /// Prepares a connection that writes. The server's own keep-alives end the session of a daemon that vanished:
-    /// another one can then have its place. On this side each call has a timeout. Deleted data in a file is
-    /// overwritten, so that forgotten data cannot be read in its free pages.
+    /// Returns the statements that prepare a writing connection. The server's keep-alives end the session of a daemon
+    /// that is gone, so that another one can claim the database. On our side each call has a timeout. SQLite overwrites
+    /// deleted data, so that forgotten data does not remain in free pages of the file.
     pub(crate) fn writing(self) -> &'static str {
         match self {
             Self::Sqlite => {
@@ -67,8 +67,8 @@ impl DbEngine {
         }
     }
 
-    /// Prepares a connection that reads. A file's is busy for a moment at most, while its log begins, and waits in a thread
-    /// of the runtime.
+    /// Returns the statements that prepare a reading connection. SQLite's busy timeout is short, because the wait
+    /// blocks a thread of the runtime; a file is busy only for a moment, when its write-ahead log begins.
     pub(crate) fn reading(self) -> &'static str {
         match self {
             Self::Sqlite => "PRAGMA busy_timeout = 100; PRAGMA query_only = ON; PRAGMA cache_size = -512;",

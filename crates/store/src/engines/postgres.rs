@@ -1,4 +1,4 @@
-//! Sessions on a PostgreSQL server, which may have closed one meanwhile, or vanished.
+//! Sessions on a PostgreSQL server. The server may close a session or become unreachable at any time.
 
 use super::{
     DbEngine,
@@ -16,14 +16,14 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a caller waits for a new session.
+/// Maximum time to open a session.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A session that was not used for this long is tried before it is.
+/// Minimum idle time of a session that is pinged before reuse.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// A try that takes longer shows that the server is gone. A farewell that takes longer is not waited for.
+/// Timeout for closing a session and for a ping. A session whose ping times out counts as lost.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A server, and whether it is there.
+/// A server and its availability.
 #[derive(Clone)]
 pub(crate) struct PgServer {
     options: PgConnectOptions,
@@ -42,8 +42,8 @@ impl PgServer {
         Ok(Self { options: url.reveal().parse()?, availability: Arc::clone(availability) })
     }
 
-    /// Returns the session, if it still leads to the server, or a new one. A session that is lost is closed without a
-    /// farewell, for which a server that is gone would have to be waited for.
+    /// Returns the earlier session if it still works, or a new one. A lost session is dropped without a closing
+    /// message, which would have to wait for an unreachable server.
     pub(crate) async fn session(
         &self,
         earlier: Option<PgSession>,
@@ -84,7 +84,7 @@ impl PgSession {
         Tx::Postgres { connection: &mut self.connection, waiter }
     }
 
-    /// Runs a job on the session. Returns the session as well, if it is of further use.
+    /// Runs a job on the session. Also returns the session if it can be reused.
     pub(crate) async fn run<T: Send + 'static>(
         mut self,
         job: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
@@ -103,16 +103,16 @@ impl PgSession {
     }
 }
 
-/// The writer's session, while there is one.
+/// The writer's session, if one is open.
 pub(crate) struct PgWriter {
     pub(crate) server: PgServer,
     pub(crate) session: Option<PgSession>,
-    /// Timeout of a transaction at the first try; it doubles after each late one.
+    /// Time limit for the first try of a transaction. It doubles after each timeout.
     pub(crate) timeout: Duration,
 }
 
 impl PgWriter {
-    /// Runs a transaction of a batch, which rolls itself back if a job fails.
+    /// Runs a transaction of a batch. The transaction rolls itself back if a job fails.
     pub(super) async fn run<B: Send + 'static, T: Send + 'static>(
         &mut self,
         late: &mut u32,
@@ -145,7 +145,7 @@ impl PgWriter {
     }
 }
 
-/// Sessions that read.
+/// Opens sessions for readers.
 impl Connect for PgServer {
     type Connection = PgSession;
 
@@ -158,7 +158,7 @@ impl Connect for PgServer {
     }
 }
 
-/// Opens a session outside of all pools. An error is reported at once.
+/// Opens a session outside the pools. Errors are returned without a retry.
 pub(crate) async fn session(url: &PostgresUrl) -> Result<PgSession> {
     PgServer::new(url, &Arc::default())?.session(None, DbEngine::Postgres.writing()).await
 }

@@ -1,4 +1,4 @@
-//! Connections that read. They are kept for a while after their use.
+//! A pool of reading connections. Idle connections are kept for a while.
 
 use crate::{Result, StoreError};
 use std::{
@@ -10,12 +10,12 @@ use tokio::{
     time::Instant,
 };
 
-/// How many reads run side by side.
+/// Maximum number of concurrent reads.
 const MAX_READERS: usize = 4;
-/// How long an unused reading connection is kept: its page cache is given back after it.
+/// How long a connection may be idle before it is closed, which frees its page cache.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How connections that read are opened and closed.
+/// Opens and closes reading connections.
 pub(crate) trait Connect: Send + Sync + 'static {
     type Connection: Send + 'static;
 
@@ -28,7 +28,7 @@ pub(crate) trait Connect: Send + Sync + 'static {
     fn close(connection: Self::Connection) -> impl Future<Output = ()> + Send;
 }
 
-/// The connections that read a database.
+/// The pool of reading connections.
 pub(crate) struct Readers<C: Connect>(Arc<ReaderPool<C>>);
 
 struct ReaderPool<C: Connect> {
@@ -38,9 +38,9 @@ struct ReaderPool<C: Connect> {
 }
 
 struct IdleReaders<C> {
-    /// Idle connections; the last used one is last, and is used next.
+    /// Idle connections. The most recently used one is last and is reused first.
     connections: Vec<(Instant, C)>,
-    /// Whether a task closes unused connections.
+    /// Whether a task that closes idle connections is running.
     is_swept: bool,
 }
 
@@ -50,7 +50,7 @@ impl<C: Connect> Readers<C> {
         Self(Arc::new(ReaderPool { database, places: Arc::new(Semaphore::new(MAX_READERS)), idle }))
     }
 
-    /// Waits for a place, and opens a connection if none is left of earlier reads.
+    /// Waits for a free place, and returns an idle connection or opens a new one.
     pub(crate) async fn acquire(&self) -> Result<ReadLease<C>> {
         let place = Arc::clone(&self.0.places).acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let earlier = self.0.lock().connections.pop().map(|(_, connection)| connection);
@@ -58,7 +58,7 @@ impl<C: Connect> Readers<C> {
         Ok(ReadLease { connection, pool: Arc::clone(&self.0), _place: place })
     }
 
-    /// Closes all that do not work just now; the others are closed when they are done.
+    /// Closes the idle connections. Connections in use are closed when their reads end.
     pub(crate) async fn close(&self) {
         self.0.places.close();
         let idle = std::mem::take(&mut self.0.lock().connections);
@@ -85,7 +85,7 @@ impl<C: Connect> ReaderPool<C> {
     }
 }
 
-/// A connection while it reads. One whose call was given up is not used again: dropping it closes it.
+/// A connection in use. If its call is cancelled, it is dropped and thereby closed, not reused.
 pub(crate) struct ReadLease<C: Connect> {
     pub(crate) connection: C::Connection,
     pool: Arc<ReaderPool<C>>,
@@ -93,7 +93,7 @@ pub(crate) struct ReadLease<C: Connect> {
 }
 
 impl<C: Connect> ReadLease<C> {
-    /// Gives the connection back, if it is of further use.
+    /// Returns the connection to the pool if it can be reused.
     pub(crate) fn end<T>(self, outcome: &Result<T>) {
         if !matches!(outcome, Err(error) if error.is_outage()) {
             self.pool.keep(self.connection);
@@ -101,7 +101,7 @@ impl<C: Connect> ReadLease<C> {
     }
 }
 
-/// Closes unused connections, until none is left.
+/// Periodically closes idle connections, until none are left.
 async fn sweep<C: Connect>(shared: Weak<ReaderPool<C>>) {
     loop {
         tokio::time::sleep(IDLE_TIMEOUT).await;
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn connections_are_used_again_and_closed_when_nobody_reads() {
+    async fn connections_are_reused_and_closed_when_idle() {
         let folder = tempfile::TempDir::new().unwrap();
         let readers = readers(folder.path());
         for _ in 0..3 {

@@ -1,17 +1,17 @@
-//! Rows of either engine, and how types are read from them.
+//! Rows of either engine, and their conversion to types.
 
 use crate::{InboxItemId, Result, StoreError, TurnId};
 use pudu_base::{RunId, ThreadId, UserId};
 use rusqlite::types::FromSql;
 use sqlx::{Column as _, Row as _, TypeInfo as _, postgres::PgRow};
 
-/// A row of a result.
+/// A result row.
 pub(crate) enum Row<'r> {
     Sqlite(&'r rusqlite::Row<'r>),
     Postgres(&'r PgRow),
 }
 
-/// A column, by its place or its name.
+/// A column, by its index or its name.
 #[derive(Clone, Copy)]
 pub(crate) enum Column<'c> {
     Place(usize),
@@ -50,7 +50,7 @@ impl Row<'_> {
             Self::Postgres(row) => {
                 let place = place(row, at)?;
                 match row.try_column(place)?.type_info().name() {
-                    // The type of a number in the text of a statement.
+                    // The type of a number literal in a statement.
                     "INT4" => Ok(row.try_get::<Option<i32>, _>(place)?.map(i64::from)),
                     _ => Ok(row.try_get(place)?),
                 }
@@ -82,7 +82,7 @@ fn place(row: &PgRow, at: Column<'_>) -> Result<usize> {
 
 /// The value of a column that is not NULL.
 pub(crate) trait ColumnValue: Sized {
-    /// Returns the value; `None` for NULL.
+    /// Returns the value, or `None` for NULL.
     fn read(row: &Row<'_>, at: Column<'_>) -> Result<Option<Self>>;
 }
 
@@ -140,26 +140,26 @@ column_values! {
     RunId = text(RunId::from),
 }
 
-/// A type that a row can be read as.
+/// A type that can be read from a row.
 pub(crate) trait FromRow: Sized {
     fn from_row(row: &Row<'_>) -> Result<Self>;
 }
 
-/// A value is read from the first column.
+/// Reads a single value from the first column.
 impl<T: FromColumn> FromRow for T {
     fn from_row(row: &Row<'_>) -> Result<Self> {
         row.column(0)
     }
 }
 
-/// A row without columns to read: it exists.
+/// Reads no column. Used to check that a row exists.
 impl FromRow for () {
     fn from_row(_: &Row<'_>) -> Result<Self> {
         Ok(())
     }
 }
 
-/// Reads a struct from the columns with the names of its fields, or with the names given. `field = value` reads no column.
+/// Implements `FromRow` for a struct, from columns named after its fields or as given. `field = value` reads no column.
 macro_rules! from_row {
     ($type:ident { $($field:ident $(: $column:literal)? $(= $value:expr)?),* $(,)? }) => {
         impl $crate::engines::FromRow for $type {

@@ -1,7 +1,7 @@
-//! Brings a database to the shape that this program knows.
+//! Migrates a database to the newest schema version.
 //!
-//! Versions are counted from 1, one file each; a file that was released never changes again. There is
-//! no way back: an older program refuses a newer database and changes nothing.
+//! Versions are counted from 1, with one file each. Released files never change. There are no downgrades: an older
+//! program refuses a newer database without changing it.
 
 use super::{
     DbEngine,
@@ -37,10 +37,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/24.sql"),
     include_str!("../../migrations/25.sql"),
     include_str!("../../migrations/26.sql"),
+    include_str!("../../migrations/27.sql"),
 ];
 
-/// Applies the missing migrations, in one transaction. Of several processes that start at once, one does it and
-/// the others wait.
+/// Applies the missing migrations in one transaction. If several processes start at once, one migrates and the
+/// others wait.
 pub(super) fn migrate(tx: &mut Tx<'_>) -> Result<()> {
     let engine = tx.engine();
     tx.run(engine.begin())?;
@@ -49,7 +50,7 @@ pub(super) fn migrate(tx: &mut Tx<'_>) -> Result<()> {
     }
     let found = version(tx)?;
     if engine == DbEngine::Postgres && found > 0 && found < newest_known() {
-        // A process that works on the older shape would continue to write rows without the newer one's columns.
+        // A running process with the older schema would continue to write rows without the new columns.
         wait_for_lock(tx, TRANSACTION_LOCK)?;
     }
     for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > found) {
@@ -61,18 +62,18 @@ pub(super) fn migrate(tx: &mut Tx<'_>) -> Result<()> {
     tx.run("COMMIT")
 }
 
-/// Locks out other instances and makes the schema `pudu`: the database may be shared, and `runs` is a
-/// name that others use too.
+/// Locks out other instances and creates the schema `pudu`. The database may be shared with other programs, which may
+/// also use table names such as `runs`.
 fn enter_schema(tx: &mut Tx<'_>) -> Result<()> {
     query("SELECT pg_advisory_xact_lock(hashtext('pudu.schema'))").execute(tx)?;
-    // Asked first, because IF NOT EXISTS wants the right to create even when there is nothing to do.
+    // Checked first, because IF NOT EXISTS requires the privilege to create even if the schema exists.
     if !query("SELECT 1 FROM pg_namespace WHERE nspname = 'pudu'").finds(tx)? {
         tx.run("CREATE SCHEMA pudu")?;
     }
     Ok(())
 }
 
-/// Returns the version found; refuses one that this program does not know.
+/// Returns the version of the database, or an error if this program does not know it.
 fn version(tx: &mut Tx<'_>) -> Result<i64> {
     tx.run("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)")?;
     let found = query("SELECT COALESCE(MAX(version), 0) FROM schema_version").fetch_one(tx)?;
@@ -83,7 +84,7 @@ fn version(tx: &mut Tx<'_>) -> Result<i64> {
     Ok(found)
 }
 
-/// Returns the version that this program knows.
+/// Returns the newest version that this program knows.
 fn newest_known() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }

@@ -1,5 +1,5 @@
-//! Connections to a SQLite database. Statements are run in the thread that asks: handing one over to another thread
-//! takes longer than running it.
+//! Connections to a SQLite database. Statements run in the calling thread, because handing one to another thread takes
+//! longer than the statement.
 
 use super::{DbEngine, readers::Connect, statement::Tx, transaction::CommitError};
 use crate::{Result, StoreError};
@@ -10,10 +10,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// How many prepared statements are kept: there are about as many in the code.
+/// Number of cached prepared statements, about as many as there are in the code.
 const MAX_PREPARED_STATEMENTS: usize = 96;
 
-/// A database in memory, which lives as long as its one connection.
+/// A database in memory. It exists as long as its only connection.
 #[derive(Clone)]
 pub(crate) struct MemoryDb(Arc<Mutex<Connection>>);
 
@@ -27,16 +27,16 @@ impl MemoryDb {
     }
 }
 
-/// The writer's way to a database.
+/// The writer's connection.
 pub(crate) enum SqliteWriter {
-    /// A file, and the connection to it while there is one.
+    /// A file, and the connection to it if one is open.
     File(PathBuf, Option<Connection>),
     Memory(MemoryDb),
 }
 
 impl SqliteWriter {
-    /// Runs a transaction, which is rolled back if it fails. The connection to a file is used again if it can still read:
-    /// while a disk is full, a new one may find no room for its shared memory.
+    /// Runs a transaction, which is rolled back if it fails. The connection to a file is reused if it can still read,
+    /// because on a full disk a new one may find no room for its shared memory.
     pub(crate) fn run<T>(
         &mut self,
         transaction: impl FnOnce(&mut Tx<'_>) -> Result<T, CommitError>,
@@ -66,7 +66,7 @@ impl SqliteWriter {
     }
 }
 
-/// SQLite itself ends a transaction when the disk is full.
+/// Rolls back an open transaction (SQLite ends it itself if the disk is full), and checks that reads still work.
 fn roll_back(connection: &Connection) -> Result<()> {
     if !connection.is_autocommit() {
         connection.execute_batch("ROLLBACK")?;
@@ -74,7 +74,7 @@ fn roll_back(connection: &Connection) -> Result<()> {
     Ok(connection.query_row("SELECT COUNT(*) FROM schema_version", [], |_| Ok(()))?)
 }
 
-/// A file, and its connections that read.
+/// A file whose reading connections are pooled.
 pub(crate) struct DbFile(pub(crate) PathBuf);
 
 impl Connect for DbFile {
@@ -91,7 +91,7 @@ impl Connect for DbFile {
     async fn close(_: Connection) {}
 }
 
-/// Reports a step to the simulation of this thread, whose disk may fail.
+/// Reports a step to this thread's simulation, which may inject a disk error.
 pub(crate) fn step(name: &str) -> Result<()> {
     Simulation::step(name).map_err(StoreError::Unavailable)
 }

@@ -1,4 +1,4 @@
-//! One statement, on either engine. The SQL is the same.
+//! Statements with the same SQL text for both engines.
 
 use super::{
     row::{FromRow, Row},
@@ -11,8 +11,8 @@ use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, postgres::PgArguments};
 use std::{borrow::Cow, time::Duration};
 
-/// A connection on which a job runs its statements, inside a transaction if the job writes. Each statement blocks the
-/// thread of the job until its answer is there.
+/// A connection on which a job runs its statements, inside a transaction if the job writes. Each statement blocks
+/// the thread of the job until it is answered.
 pub(crate) enum Tx<'c> {
     Sqlite(&'c rusqlite::Connection),
     Postgres { connection: &'c mut PgConnection, waiter: &'c Waiter },
@@ -26,7 +26,7 @@ impl Tx<'_> {
         }
     }
 
-    /// Waits for a server.
+    /// Sleeps between two tries on a server.
     pub(super) fn pause(&self, time: Duration) -> Result<()> {
         match self {
             Self::Sqlite(_) => Ok(()),
@@ -37,7 +37,7 @@ impl Tx<'_> {
         }
     }
 
-    /// Runs statements without values.
+    /// Runs statements without bound values.
     pub(crate) fn run(&mut self, sql: &str) -> Result<()> {
         match self {
             Self::Sqlite(connection) => Ok(connection.execute_batch(sql)?),
@@ -49,21 +49,21 @@ impl Tx<'_> {
     }
 }
 
-/// A statement and its values.
+/// A statement and its bound values.
 #[derive(Clone)]
 pub(crate) struct Statement<'q> {
     sql: Cow<'static, str>,
     values: Vec<BoundValue<'q>>,
 }
 
-/// A value of a statement. Columns are BIGINT and TEXT only.
+/// A bound value. All columns are BIGINT or TEXT.
 #[derive(Clone)]
 pub(crate) enum BoundValue<'q> {
     Number(Option<i64>),
     Text(Option<Cow<'q, str>>),
 }
 
-/// Makes a statement; `$1` is the first bound value.
+/// Creates a statement. `$1` is the first bound value.
 pub(crate) fn query<'q>(sql: impl Into<Cow<'static, str>>) -> Statement<'q> {
     Statement { sql: sql.into(), values: Vec::new() }
 }
@@ -80,7 +80,7 @@ impl<'q> Statement<'q> {
         self
     }
 
-    /// Returns it with values of its own.
+    /// Returns the statement with owned values.
     pub(crate) fn into_owned(self) -> Statement<'static> {
         let owned = |value| match value {
             BoundValue::Number(number) => BoundValue::Number(number),
@@ -89,7 +89,7 @@ impl<'q> Statement<'q> {
         Statement { sql: self.sql, values: self.values.into_iter().map(owned).collect() }
     }
 
-    /// Runs it and returns how many rows it changed.
+    /// Runs the statement and returns the number of changed rows.
     pub(crate) fn execute(&self, tx: &mut Tx<'_>) -> Result<u64> {
         match tx {
             Tx::Sqlite(connection) => {
@@ -103,7 +103,7 @@ impl<'q> Statement<'q> {
         }
     }
 
-    /// Runs it and gives its rows to `take`, one after the other.
+    /// Runs the statement and passes each row to `take`.
     pub(crate) fn each<R: FromRow>(
         &self,
         tx: &mut Tx<'_>,
@@ -128,7 +128,7 @@ impl<'q> Statement<'q> {
         }
     }
 
-    /// Runs it and returns its rows.
+    /// Runs the statement and returns its rows.
     pub(crate) fn fetch_all<R: FromRow>(&self, tx: &mut Tx<'_>) -> Result<Vec<R>> {
         let mut all = Vec::new();
         self.each(tx, |row| {
@@ -138,23 +138,23 @@ impl<'q> Statement<'q> {
         Ok(all)
     }
 
-    /// Runs it and returns its row, if there is one.
+    /// Runs the statement and returns its row, if there is one.
     pub(crate) fn fetch_optional<R: FromRow>(&self, tx: &mut Tx<'_>) -> Result<Option<R>> {
         Ok(self.fetch_all(tx)?.into_iter().next())
     }
 
-    /// Runs it and returns whether it finds a row.
+    /// Runs the statement and returns whether it finds a row.
     pub(crate) fn finds(&self, tx: &mut Tx<'_>) -> Result<bool> {
         Ok(self.fetch_optional::<()>(tx)?.is_some())
     }
 
-    /// Runs it and returns its row.
+    /// Runs the statement and returns its only row.
     pub(crate) fn fetch_one<R: FromRow>(&self, tx: &mut Tx<'_>) -> Result<R> {
         let row = self.fetch_optional(tx)?;
         row.ok_or_else(|| StoreError::Rejected("a statement returned no row".to_owned()))
     }
 
-    /// SQLite takes `$1` for a name, whose place is that of its first use.
+    /// Prepares the statement. SQLite treats `$1` as a name, and numbers names in the order of their first use.
     fn on_sqlite<'c>(
         &self,
         connection: &'c rusqlite::Connection,
@@ -173,7 +173,7 @@ impl<'q> Statement<'q> {
     fn on_postgres(&self) -> sqlx::query::Query<'_, Postgres, PgArguments> {
         let query = match &self.sql {
             Cow::Borrowed(sql) => sqlx::query(*sql),
-            // The text is one of ours, not user input.
+            // The text is from our code, not from users.
             Cow::Owned(sql) => sqlx::query(AssertSqlSafe(sql.as_str())),
         };
         self.values.iter().fold(query, |query, value| match value {
@@ -183,7 +183,7 @@ impl<'q> Statement<'q> {
     }
 }
 
-/// Returns a text as both engines store it: PostgreSQL refuses a NUL, which output of programs may have.
+/// Returns a text that both engines can store: PostgreSQL rejects NUL, which can occur in the output of programs.
 fn storable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }

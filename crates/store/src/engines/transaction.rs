@@ -1,34 +1,34 @@
 //! Outcome of a transaction whose connection was lost.
 //!
-//! A server that goes away during a commit may have made it, or not. Running the jobs again would then report
-//! an unseen event as a duplicate, or a conflict on a thread that was not moved. PostgreSQL remembers the
-//! outcome.
+//! If a server becomes unreachable during a commit, the commit may or may not have happened. If it has, running the
+//! jobs again would report a new event as a duplicate, or a conflict on an unchanged thread. PostgreSQL can be asked
+//! for the outcome later.
 
 use super::statement::{Tx, query};
 use crate::{Result, StoreError};
 use std::time::Duration;
 
-/// The pause between two checks of a transaction that is still in progress.
+/// Interval between two checks of a transaction that is still in progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A transaction that has begun.
 pub(crate) struct Transaction {
     id: i64,
-    /// The server's number of the session that made it.
+    /// The server's pid of its session.
     pid: i64,
 }
 
 impl Transaction {
-    /// Returns the transaction of a connection, and the process that has claimed the database: no other process claims
-    /// it before the transaction ends.
+    /// Returns the current transaction of a connection, and the name of the process that has claimed the database. No
+    /// other process can claim it before the transaction ends.
     pub(crate) fn current(tx: &mut Tx<'_>) -> Result<(Self, Option<String>)> {
         let sql = "SELECT txid_current(), pg_backend_pid(), (SELECT name FROM owner WHERE id = 1 FOR SHARE)";
         let (id, pid, owner) = query(sql).fetch_one(tx)?;
         Ok((Self { id, pid }, owner))
     }
 
-    /// Returns whether it was committed. A transaction in progress is ended: its connection is lost, and
-    /// others would wait for its locks.
+    /// Returns whether it was committed. A transaction in progress is terminated, because its connection is lost and
+    /// its locks would block others.
     pub(crate) fn was_committed(&self, tx: &mut Tx<'_>) -> Result<bool> {
         loop {
             let status = query("SELECT COALESCE(txid_status($1), 'aborted')").bind(self.id);
@@ -36,7 +36,7 @@ impl Transaction {
             if status != "in progress" {
                 return Ok(status == "committed");
             }
-            // The session's number may be another's by now, its transaction cannot.
+            // The pid may have been reused by another session by now; the transaction id cannot.
             let end = "SELECT CASE WHEN pg_terminate_backend(pid) THEN 1 ELSE 0 END FROM pg_stat_activity
                 WHERE pid = $1 AND CAST(CAST(backend_xid AS TEXT) AS BIGINT) = $2 % 4294967296";
             query(end).bind(self.pid).bind(self.id).execute(tx)?;
@@ -45,11 +45,11 @@ impl Transaction {
     }
 }
 
-/// Why a batch was not committed.
+/// Reason why a batch was not committed.
 pub(crate) enum CommitError {
-    /// The job at this place failed.
+    /// The job at this index failed.
     Job(usize, StoreError),
-    /// The database did: no job is to blame.
+    /// The database failed, independently of the jobs.
     Database(StoreError),
 }
 
@@ -60,7 +60,7 @@ impl CommitError {
         }
     }
 
-    /// Returns whether the session is usable after it: the transaction was rolled back.
+    /// Returns whether the transaction was rolled back, so that the session can be reused.
     pub(crate) fn is_rolled_back(&self) -> bool {
         matches!(self, Self::Job(_, error) if !error.is_outage())
     }

@@ -1,25 +1,25 @@
-//! Threads for blocking work, in which a job waits for the answers of a server.
+//! Blocking threads, in which a job waits for the answers of a server.
 
 use crate::{Result, StoreError};
 use tokio::{runtime::Handle, task::JoinError};
 use tokio_util::sync::CancellationToken;
 
-/// Lets a thread for blocking work wait for the answers of a server.
+/// Lets a blocking thread wait for the answers of a server.
 pub(crate) struct Waiter {
     runtime: Handle,
     given_up: CancellationToken,
 }
 
 impl Waiter {
-    /// Waits until a call is answered or given up.
+    /// Waits until a call is answered or cancelled.
     pub(crate) fn wait<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
-        let given_up = || Err(StoreError::Unavailable("the call was given up".to_owned()));
+        let given_up = || Err(StoreError::Unavailable("the call was abandoned".to_owned()));
         self.runtime.block_on(self.given_up.run_until_cancelled(call)).unwrap_or_else(given_up)
     }
 }
 
-/// Runs work in a thread for blocking work. The statement at work is given up when `given_up` is cancelled or the caller
-/// goes away.
+/// Runs work in a blocking thread. The current statement is cancelled when `given_up` is cancelled or this future is
+/// dropped.
 pub(crate) async fn on_thread<T: Send + 'static>(
     given_up: CancellationToken,
     work: impl FnOnce(&Waiter) -> T + Send + 'static,
@@ -29,7 +29,7 @@ pub(crate) async fn on_thread<T: Send + 'static>(
     match tokio::task::spawn_blocking(move || work(&waiter)).await.map_err(JoinError::try_into_panic) {
         Ok(done) => done,
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        // The runtime ends.
+        // The runtime is shutting down.
         Err(Err(_)) => std::future::pending().await,
     }
 }

@@ -1,4 +1,4 @@
-//! Messages of groups that do not address the bot, for platforms that give bots no history. Each goes to one turn.
+//! Group messages that do not address the bot, for platforms that give bots no history. Each one is used by one turn.
 
 use crate::{
     Db, InboxItemId, Result, crash,
@@ -6,13 +6,13 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// Maximum size of the messages of one place, in bytes. A prompt takes at most 40,000 characters.
+/// Maximum size of the messages of one chat or topic, in bytes. A prompt contains at most 40,000 characters.
 const MAX_PLACE_BYTES: i64 = 256 * 1024;
 
 /// A chat, or a topic in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferPlace {
-    /// The account.
+    /// The bot.
     pub account: String,
     /// The chat.
     pub chat: String,
@@ -23,7 +23,7 @@ pub struct BufferPlace {
 /// A message to buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferedMessage {
-    /// Place of the message.
+    /// Chat or topic of the message.
     pub place: BufferPlace,
     /// The platform's identity of the event, unique in the account.
     pub event_key: String,
@@ -33,7 +33,7 @@ pub struct BufferedMessage {
     pub person: String,
     /// The author's name; empty for an author who may not use the bot.
     pub name: String,
-    /// The words; empty for an author who may not use the bot.
+    /// The text; empty for an author who may not use the bot.
     pub text: String,
     /// The other content of the message, JSON.
     pub piece: String,
@@ -41,40 +41,40 @@ pub struct BufferedMessage {
     pub at: i64,
 }
 
-/// Limits of one place.
+/// Limits of one chat or topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferLimits {
     /// Maximum number of messages.
     pub messages: i64,
-    /// Time of the oldest message, in milliseconds since 1970.
+    /// Earliest time of a message to keep, in milliseconds since 1970.
     pub oldest: i64,
     /// The current time, in milliseconds since 1970.
     pub now: i64,
 }
 
-/// Request of a turn for the messages of a place.
+/// Request of a turn for the messages of a chat or topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferTake {
-    /// Place of the messages.
+    /// Chat or topic of the messages.
     pub place: BufferPlace,
     /// First event of the turn. A repeated request for the same event returns the same messages.
     pub by: InboxItemId,
     /// Maximum number of messages, counted from the newest.
     pub max: i64,
-    /// Time of the oldest message, in milliseconds since 1970.
+    /// Earliest time of a message to take, in milliseconds since 1970.
     pub since: i64,
-    /// Time of the newest message, in milliseconds since 1970.
+    /// Latest time of a message to take, in milliseconds since 1970.
     pub until: i64,
 }
 
 impl Db {
-    /// Buffers a message, once, and deletes older ones of the same place that exceed the limits. Returns whether the message
-    /// is new.
+    /// Buffers a message once, and deletes older messages of its chat or topic that exceed the limits. Returns whether
+    /// the message is new.
     pub async fn buffer_message(&self, message: BufferedMessage, limits: BufferLimits) -> Result<bool> {
         self.write(&crash::BUFFER_KEEP, move |tx| keep(tx, &message, &limits)).await
     }
 
-    /// Replaces the text of a buffered message of the same person.
+    /// Replaces the text of a buffered message by the same author.
     pub async fn edit_buffered(
         &self,
         place: BufferPlace,
@@ -88,8 +88,8 @@ impl Db {
         self.execute(&crash::BUFFER_EDIT, edit.bind(message).bind(person)).await.map(drop)
     }
 
-    /// Marks the buffered messages of a place for a turn, and returns the text and the JSON of each, oldest first. Deletes the
-    /// messages that were marked for other turns.
+    /// Marks the buffered messages of a chat or topic for a turn, and returns the text and the JSON of each, oldest
+    /// first. Deletes the messages that were marked for other turns.
     pub async fn take_buffered(&self, take: BufferTake) -> Result<Vec<(String, String)>> {
         self.write(&crash::BUFFER_TAKE, move |tx| {
             let BufferTake { place, by, max, since, until } = &take;
@@ -110,7 +110,7 @@ impl Db {
         .await
     }
 
-    /// Deletes the buffered messages of each account that are older than this time, and all messages of other accounts.
+    /// Deletes buffered messages older than their bot's time in `oldest`, and all messages of bots missing from it.
     pub async fn expire_buffered(&self, oldest: BTreeMap<String, i64>) -> Result<()> {
         self.write(&crash::BUFFER_EXPIRE, move |tx| {
             let accounts: Vec<String> =
@@ -129,7 +129,7 @@ impl Db {
 fn keep(tx: &mut Tx<'_>, message: &BufferedMessage, limits: &BufferLimits) -> Result<bool> {
     let BufferedMessage { place, event_key, message: id, person, name, text, piece, at } = message;
     let BufferPlace { account, chat, topic } = place;
-    // Recognises a redelivery, also after the message was deleted here.
+    // Recognises a redelivery even after the message was deleted here.
     let known = "INSERT INTO inbox (account, event_key, payload, at, done) VALUES ($1, $2, '', $3, $3)
         ON CONFLICT (account, event_key) DO NOTHING RETURNING id";
     let event = query(known).bind(account).bind(event_key).bind(limits.now);
@@ -146,7 +146,7 @@ fn keep(tx: &mut Tx<'_>, message: &BufferedMessage, limits: &BufferLimits) -> Re
     Ok(inserted == 1)
 }
 
-/// Deletes the oldest messages of a place until the rest is within the limits.
+/// Deletes the oldest messages of a chat or topic until the remaining ones are within the limits.
 fn prune(tx: &mut Tx<'_>, place: &BufferPlace, limits: &BufferLimits) -> Result<()> {
     let sql = "DELETE FROM buffered_messages WHERE id IN (SELECT id FROM
         (SELECT id, at, ROW_NUMBER() OVER (ORDER BY id DESC) AS number,

@@ -1,4 +1,5 @@
-//! Positions of accounts' streams, in their channels' own words: where a stream continues after its accepted events.
+//! Positions in the bots' event streams, in each channel's own format. After a restart, a stream continues at its
+//! position.
 
 use crate::{
     Db, Result, crash,
@@ -6,15 +7,13 @@ use crate::{
 };
 
 impl Db {
-    /// Stores the position where an account's stream continues, in place of the earlier one. With an event it is stored
-    /// by
-    /// [`Db::accept`].
+    /// Replaces the position at which a bot's stream continues. [`Db::accept`] stores a position with an event.
     pub async fn save_position(&self, account: &str, position: &str, now: i64) -> Result<()> {
         let (account, position) = (account.to_owned(), position.to_owned());
         self.write(&crash::SAVE_POSITION, move |tx| save(tx, &account, &position, now)).await
     }
 
-    /// Returns the position where an account's stream continues.
+    /// Returns the position at which a bot's stream continues.
     pub async fn position(&self, account: &str) -> Result<Option<String>> {
         let sql = "SELECT position FROM stream_positions WHERE account = $1";
         self.find(query(sql).bind(account)).await

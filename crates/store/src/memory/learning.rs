@@ -1,9 +1,9 @@
-//! Conversations from which something may be learnt, and users who want nothing remembered.
+//! Conversations waiting for memory extraction, and users who switched memory off.
 //!
-//! One row a conversation and memory: a further run moves it, so that a conversation is read once it pauses. The row is
-//! deleted together with the update of the position read so far, so that nothing is read twice and a crash in between
-//! loses nothing. A reader claims a row for a while and renews that as it reads, so that of several processes one reads
-//! it.
+//! There is one row per conversation and memory. Each further run postpones it, so that a conversation is read when it
+//! pauses. The row is deleted in the transaction that stores the read position, so that nothing is read twice and a
+//! crash loses nothing. A reader claims a row for a limited time and renews the claim while it reads, so that only one
+//! process reads it.
 
 use crate::{
     Db, Result, Spender, crash,
@@ -11,12 +11,12 @@ use crate::{
 };
 use pudu_base::{RunId, ThreadId, UserId};
 
-/// A conversation from which something may be learnt.
+/// A conversation waiting for memory extraction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Learning {
-    /// The user or the room whose memory it is for.
+    /// The user or room whose memory learns from it.
     pub user: UserId,
-    /// The agent whose memory it is; empty for the lead agent.
+    /// The agent whose memory learns from it; empty for the lead agent.
     pub agent: String,
     /// The thread.
     pub thread: ThreadId,
@@ -24,26 +24,26 @@ pub struct Learning {
     pub run: RunId,
     /// The person and user that the run works for.
     pub spender: Spender,
-    /// When it is due, in milliseconds since 1970.
+    /// Time when it is due, in milliseconds since 1970.
     pub due: i64,
-    /// How often it failed.
+    /// Number of failed attempts.
     pub attempts: i64,
-    /// Of those that are due, the highest are read first.
+    /// Priority among conversations that are due. The highest is read first.
     pub priority: i64,
-    /// The first and the last message to read: messages before and behind are another user's. Empty if unknown.
+    /// The first and the last message to read. Messages outside this range are another user's. Empty if unknown.
     pub span: (String, String),
 }
 
-/// A reader of conversations, and the end of its claims.
+/// A reader of conversations and the expiry of its claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LearningReader {
-    /// Its name, different for each process.
+    /// Its name, unique for each process.
     pub name: String,
-    /// The end of the claim, in milliseconds since 1970.
+    /// Time when its claims expire, in milliseconds since 1970.
     pub until: i64,
 }
 
-/// SQL that reads conversations.
+/// SQL that selects waiting conversations.
 macro_rules! columns {
     ($which:literal) => {
         concat!(
@@ -78,14 +78,13 @@ impl FromRow for Learning {
 }
 
 impl Db {
-    /// Stores a conversation to be read, in place of its earlier row. Where `max` wait already, a new one without
-    /// priority is not stored: false. 0 is no limit.
+    /// Stores a conversation to be read, replacing its earlier row. Returns false, and stores nothing, for a new
+    /// conversation without priority if `max` conversations already wait. 0 means no limit.
     pub async fn keep_learning(&self, learning: Learning, max: i64) -> Result<bool> {
         self.write(&crash::KEEP_LEARNING, move |tx| keep(tx, &learning, max)).await
     }
 
-    /// Returns up to `limit` conversations that are due at a time and that no reader has claimed: by priority, then by
-    /// due time.
+    /// Returns up to `limit` conversations that are due and not claimed, by priority, then by due time.
     pub async fn learnings(&self, now: i64, limit: i64) -> Result<Vec<Learning>> {
         let sql = columns!("WHERE due <= $1 AND reads_until <= $1 ORDER BY priority DESC, due LIMIT $2");
         self.all(query(sql).bind(now).bind(limit)).await
@@ -97,19 +96,19 @@ impl Db {
         self.all(query(sql).bind(user)).await
     }
 
-    /// Takes a conversation away from its current reader.
+    /// Claims a conversation for a reader, even if another reader has claimed it.
     pub async fn take_learning(&self, learning: &Learning, reader: &LearningReader) -> Result<()> {
         self.claim_learning(learning, reader, i64::MAX).await.map(drop)
     }
 
-    /// Returns when the next conversation is due, or its reader late, in milliseconds since 1970.
+    /// Returns when the next conversation is due and its claim, if any, has expired, in milliseconds since 1970.
     pub async fn next_learning(&self) -> Result<Option<i64>> {
         let sql = "SELECT MIN(CASE WHEN reads_until > due THEN reads_until ELSE due END) FROM learnings";
         self.one(query(sql)).await
     }
 
-    /// Claims a conversation, or renews the claim. False if another reader has it, if a further run of the conversation
-    /// was stored, or if it was removed.
+    /// Claims a conversation, or renews the claim. Returns false if another reader has claimed it, a further run of the
+    /// conversation was stored, or the row was deleted.
     pub async fn claim_learning(
         &self,
         learning: &Learning,
@@ -123,20 +122,20 @@ impl Db {
         Ok(self.execute(&crash::CLAIM_LEARNING, claim).await? > 0)
     }
 
-    /// Ends all claims: for the one process that has the database alone, and so knows that all readers are gone.
+    /// Ends all claims. Only for a process with exclusive use of the database, which has no other readers.
     pub async fn release_learnings(&self) -> Result<()> {
         let sql = "UPDATE learnings SET reader = '', reads_until = 0 WHERE reader <> ''";
         self.execute(&crash::RELEASE_LEARNINGS, query(sql)).await.map(drop)
     }
 
-    /// Returns the last message of a conversation that was read for this memory, if any was.
+    /// Returns the last message of a conversation that has been read for this memory, if any.
     pub async fn learnt_up_to(&self, learning: &Learning) -> Result<Option<String>> {
         let sql = "SELECT message FROM learnt WHERE user_id = $1 AND agent = $2 AND thread = $3";
         self.find(named(sql, learning)).await
     }
 
-    /// Notes that a conversation was read up to a message, and ends the claim. If a further run was kept meanwhile, that
-    /// one is read later. False when it is not the reader's any more: nothing is noted then.
+    /// Records that a conversation was read up to a message, and ends the claim. If a further run was stored in the
+    /// meantime, the conversation is read again later. Returns false, and stores nothing, if the reader lost its claim.
     pub async fn learnt(&self, learning: &Learning, reader: &LearningReader, message: &str) -> Result<bool> {
         let (learning, reader, message) = (learning.clone(), reader.name.clone(), message.to_owned());
         self.write(&crash::LEARNT, move |tx| {
@@ -154,7 +153,8 @@ impl Db {
         .await
     }
 
-    /// Puts a conversation off that could not be read, unless a further run was kept meanwhile, and ends the claim.
+    /// Postpones a conversation that could not be read, unless a further run was stored in the meantime, and ends the
+    /// claim.
     pub async fn put_off_learning(&self, later: &Learning, reader: &LearningReader) -> Result<()> {
         let (later, reader) = (later.clone(), reader.name.clone());
         self.write(&crash::PUT_OFF_LEARNING, move |tx| {
@@ -169,18 +169,18 @@ impl Db {
         .await
     }
 
-    /// Gives up a conversation that cannot be read; its later runs are read again.
+    /// Deletes a conversation that cannot be read. Later runs store it again.
     pub async fn drop_learning(&self, learning: &Learning) -> Result<()> {
         self.execute(&crash::DROP_LEARNING, done(learning)).await.map(drop)
     }
 
-    /// Returns whether a user wants nothing remembered.
+    /// Returns whether a user switched memory off.
     pub async fn is_memory_off(&self, user: &UserId) -> Result<bool> {
         let sql = "SELECT 1 FROM memory_off WHERE user_id = $1";
         self.finds(query(sql).bind(user)).await
     }
 
-    /// Notes whether a user wants nothing remembered.
+    /// Switches a user's memory off or on.
     pub async fn set_memory_off(&self, user: &UserId, off: bool) -> Result<()> {
         let sql = match off {
             true => "INSERT INTO memory_off (user_id) VALUES ($1) ON CONFLICT (user_id) DO NOTHING",
@@ -190,7 +190,7 @@ impl Db {
     }
 }
 
-/// Binds a row's key, as `$1` to `$3`.
+/// Binds a row's key as `$1` to `$3`.
 fn named<'q>(sql: &'static str, learning: &'q Learning) -> Statement<'q> {
     query(sql).bind(learning.user.as_str()).bind(&learning.agent).bind(learning.thread.as_str())
 }
@@ -203,7 +203,7 @@ fn keep(tx: &mut Tx<'_>, learning: &Learning, max: i64) -> Result<bool> {
             return Ok(false);
         }
     }
-    // A reader that has it at the moment continues with the earlier contents.
+    // The claim is kept: a current reader continues with the earlier contents.
     let sql = "INSERT INTO learnings (user_id, agent, thread, run, account, person, spender, room, due, attempts, priority,
         first, last)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (user_id, agent, thread) DO UPDATE SET

@@ -1,7 +1,7 @@
-//! Users who became another one, until their memory is merged into the other's.
+//! Pending merges of one user's memory into another user's.
 //!
-//! The row is written with the join itself and is deleted with the last step, so that a crash in between loses nothing:
-//! every step can be repeated. Deliberately absent: the files of memory, which are not the store's.
+//! The row is written in the transaction that links the users and is deleted with the last step. Every step can be
+//! repeated, so a crash in between loses nothing. Deliberately absent: memory files, which do not belong to the store.
 
 use crate::{
     Db, Result, crash,
@@ -9,35 +9,34 @@ use crate::{
 };
 use pudu_base::UserId;
 
-/// A memory that is to be merged into another one.
+/// A pending merge of one memory into another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryMerge {
-    /// The user whose memory it was.
+    /// The user whose memory is merged.
     pub source: UserId,
-    /// The user whose memory it becomes.
+    /// The user who receives it.
     pub target: UserId,
 }
 
 from_row!(MemoryMerge { source, target });
 
 impl Db {
-    /// Returns the memories that are to be merged.
+    /// Returns the pending merges.
     pub async fn memory_merges(&self) -> Result<Vec<MemoryMerge>> {
         let sql = "SELECT source, target FROM memory_merges ORDER BY source";
         self.all(query(sql)).await
     }
 
-    /// Notes that a memory was merged: the conversations that wait for it, and up to where they were read, are the other
-    /// user's from now on.
+    /// Records that a memory was merged. Its waiting conversations and read positions become the target's.
     pub async fn memory_merged(&self, merge: &MemoryMerge) -> Result<()> {
         let merge = merge.clone();
         self.write(&crash::MEMORY_MERGED, move |tx| merged(tx, &merge)).await
     }
 }
 
-/// Records that the memory of a user who became another one is to be merged, unless another person is still that user.
+/// Records that the source's memory must be merged, unless another identity still belongs to the source.
 pub(crate) fn begin(tx: &mut Tx<'_>, source: &UserId, target: &UserId) -> Result<()> {
-    // Memory that was switched off stays off.
+    // If the source's memory was off, the target's is switched off.
     let sql = "INSERT INTO memory_off (user_id) SELECT $2 FROM memory_off WHERE user_id = $1
         ON CONFLICT (user_id) DO NOTHING";
     let of = |sql: &'static str| query(sql).bind(source.as_str()).bind(target.as_str());
@@ -55,7 +54,7 @@ pub(crate) fn begin(tx: &mut Tx<'_>, source: &UserId, target: &UserId) -> Result
     of(sql).execute(tx).map(drop)
 }
 
-/// Cancels the merge of a user's memory: a person is that user again.
+/// Cancels the pending merge of a user's memory, because an identity belongs to that user again.
 pub(crate) fn cancel(tx: &mut Tx<'_>, source: &UserId) -> Result<()> {
     let sql = "DELETE FROM memory_merges WHERE source = $1";
     query(sql).bind(source.as_str()).execute(tx).map(drop)

@@ -1,12 +1,12 @@
-//! Recall: entries of memory, found by their words. This is the table of an index, not the memory itself: it can be
-//! filled again from the facts and the threads.
+//! Recall: an index for searching memory entries by their words. It does not store memory itself, and can be rebuilt
+//! from the facts and the threads.
 //!
-//! An entry belongs to one user and one agent, and a search sees nothing else: each word is indexed together with its
-//! scope's number, so that no question, whatever is in it, can name a word of another scope. The engine's full-text index
-//! (FTS5, or a `tsvector` with GIN) says which entries have a word; the order is computed here, by BM25 over the scope's
-//! own statistics. So both engines give the same order, and other people's entries do not change a user's results.
+//! An entry belongs to one user and one agent, and a search sees only their entries: each word is indexed together with
+//! its scope's number, so no question can match a word of another scope. The engine's full-text index (FTS5, or a
+//! `tsvector` with GIN) finds the entries that contain a word. The order is computed here, by BM25 over the scope's own
+//! statistics, so both engines return the same order, and other users' entries do not affect a user's results.
 //!
-//! Deliberately absent: which hits are worth telling, and the facts' own storage.
+//! Deliberately absent: the choice of hits for a prompt, and the storage of facts.
 
 mod forget;
 mod index;
@@ -22,27 +22,27 @@ pub use words::{recall_words, telling_words};
 
 use pudu_base::{UserId, digest};
 
-/// The longest text of an entry, in characters. The rest is neither kept nor found.
+/// Maximum length of an entry's text, in characters. Text beyond it is neither stored nor found.
 pub const MAX_RECALL_CHARS: usize = 4_000;
 
-/// A longer id of an entry, a thread or an agent is cut.
+/// Maximum length of the id of an entry, thread or agent, in bytes. Longer ids are truncated.
 const MAX_KEY_BYTES: usize = 512;
 
-/// Which memory an entry belongs to.
+/// The memory to which an entry belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecallScope {
-    /// The person, or the room.
+    /// The user or room.
     pub user: UserId,
-    /// The agent's name, as DeerFlow's folders have it.
+    /// The agent's name, as in DeerFlow's folders.
     pub agent: String,
 }
 
-/// The two kinds of entries, which are searched and counted apart.
+/// The two kinds of entries, which are searched and counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RecallKind {
-    /// A fact that was extracted.
+    /// An extracted fact.
     Fact,
-    /// A person's or the agent's words in a thread.
+    /// A message of a person or of the agent in a thread.
     Turn,
 }
 
@@ -57,12 +57,13 @@ impl RecallKind {
     }
 }
 
-/// Returns a text without what PostgreSQL cannot keep.
+/// Returns a text without characters that PostgreSQL cannot store.
 fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// Returns an id as it is stored: one that is too long for an index is cut and gets a digest of the whole.
+/// Returns an id as it is stored. An id that is too long for an index is truncated, and a digest of the whole is
+/// appended.
 fn key(id: &str) -> String {
     let id = storable(id);
     if id.len() <= MAX_KEY_BYTES {

@@ -1,4 +1,4 @@
-//! Choices below a reply that people see: each is made by one event, once.
+//! Choices offered below a delivered reply. Each is made once, by one event.
 
 use crate::{
     Db, InboxItemId, Result, TurnId, crash,
@@ -6,7 +6,7 @@ use crate::{
     error::SETTLED,
 };
 
-/// A reply below which something can be chosen, or could.
+/// A reply that offers or offered a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offered {
     /// Its turn.
@@ -17,7 +17,7 @@ pub struct Offered {
     pub reply_target: String,
     /// The channel's record of the reply on the platform, JSON.
     pub handle: Option<String>,
-    /// The reply, JSON, as long as something can be chosen.
+    /// The reply, JSON, while a choice is possible.
     pub final_view: Option<String>,
     /// The event that made the choice.
     pub chosen: Option<InboxItemId>,
@@ -26,18 +26,18 @@ pub struct Offered {
 /// Result of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChoiceOutcome {
-    /// It counts. The reply was delivered and has to be rendered again.
+    /// The choice counts. The reply had been delivered and has to be rendered again.
     Reopened,
-    /// It counts. The reply's delivery renders it again, or did.
+    /// The choice counts. The pending delivery renders the reply, or already did.
     Noted,
-    /// Another event chose before.
+    /// Another event made the choice before.
     Late,
 }
 
 from_row!(Offered { turn: "id", conversation, reply_target: "placement", handle, final_view, chosen });
 
 impl Db {
-    /// Returns the reply that a message of ours shows.
+    /// Returns the reply to which one of our messages belongs.
     pub async fn offered(&self, account: &str, chat: &str, message: &str) -> Result<Option<Offered>> {
         let sql = "SELECT turns.id, turns.conversation, turns.placement, turns.handle, turns.final_view, turns.chosen
             FROM messages JOIN turns ON turns.id = messages.turn
@@ -45,7 +45,17 @@ impl Db {
         self.find(query(sql).bind_all([account, chat, message])).await
     }
 
-    /// Notes that an event chose something below a reply, which reads so from now on.
+    /// Returns whether no later run began in the conversation of a turn's run, and the conversation still has its thread.
+    pub async fn is_newest_run(&self, turn: &TurnId) -> Result<bool> {
+        let sql = "SELECT turns.id FROM turns JOIN conversations ON key = conversation
+            WHERE turns.id = $1 AND turns.thread = conversations.thread AND NOT EXISTS (
+                SELECT 1 FROM turns AS later WHERE later.conversation = turns.conversation
+                AND later.run IS NOT NULL AND later.id <> turns.id AND later.created >= turns.created)";
+        let found: Option<(String,)> = self.find(query(sql).bind(&turn.0)).await?;
+        Ok(found.is_some())
+    }
+
+    /// Records the choice that an event made below a reply, and the changed reply.
     pub async fn choose_below(
         &self,
         turn: &TurnId,
@@ -74,7 +84,7 @@ fn choose(
         Some(_) => return Ok(ChoiceOutcome::Late),
         None => {}
     }
-    // The turn's age starts again, so that its reply is not reported as late.
+    // Resets the turn's age, so that its reply is not reported as late.
     let sql = "UPDATE turns SET chosen = $1, final_view = $2, delivered = NULL, parked = NULL, attempts = 0,
         next_at = $3, created = $3 WHERE id = $4";
     let update = query(sql).bind(by.0).bind(final_view).bind(now).bind(&turn.0);

@@ -1,4 +1,4 @@
-//! Conversations: the thread of a place, its agent, its model and its mode.
+//! Conversations: the thread of a chat, topic or chain, its agent, its model and its mode.
 
 use crate::{
     Db, Result, StoreError, crash,
@@ -7,39 +7,39 @@ use crate::{
 };
 use pudu_base::{ThreadFolder, ThreadId};
 
-/// A place's conversation.
+/// A conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationRow {
-    /// The place's key.
+    /// The conversation's key.
     pub key: String,
     /// The account.
     pub account: String,
     /// The chat.
     pub chat: String,
-    /// The thread that it talks to now.
+    /// The thread to which it is bound.
     pub thread: ThreadId,
     /// The model that people chose for it.
     pub model: Option<String>,
     /// The mode that people chose for it.
     pub mode: Option<String>,
-    /// How hard the model thinks, as people chose, in the caller's words.
+    /// The thinking effort that people chose, in the caller's format.
     pub thinking: Option<String>,
-    /// The agent that people chose, in the caller's words.
+    /// The agent that people chose, in the caller's format.
     pub agent: Option<String>,
-    /// When it was last talked in.
+    /// Time of its last use, in milliseconds since 1970.
     pub updated: i64,
 }
 
-/// The conversations of a chat among which that of a command is looked for.
+/// The conversations of a chat that a command may apply to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChatConversations<'a> {
     /// The account.
     pub account: &'a str,
     /// The chat.
     pub chat: &'a str,
-    /// The key of the chat's own conversation. Those of chains go on with `:m` or `:a`, others are topics'.
+    /// The key of the chat's own conversation. Keys of chains continue with `:m` or `:a`; other keys belong to topics.
     pub base: &'a str,
-    /// Whether topics count.
+    /// Whether topics are included.
     pub topics: bool,
 }
 
@@ -54,7 +54,7 @@ impl Db {
         self.find(query(sql).bind(key)).await
     }
 
-    /// Returns the conversation of a room that was talked in last.
+    /// Returns the most recently used conversation of a chat.
     pub async fn latest(&self, room: ChatConversations<'_>) -> Result<Option<ConversationRow>> {
         let sql =
             "SELECT key, account, chat, thread, model, mode, thinking, agent, updated FROM conversations
@@ -65,8 +65,8 @@ impl Db {
         self.find(query(sql).bind(account).bind(chat).bind(base).bind(topics)).await
     }
 
-    /// Returns the conversations of a room in which a run is at work, newest first: the key, and where the
-    /// reply goes, JSON.
+    /// Returns the conversations of a chat that have a run in progress, newest first: the key, and the reply target,
+    /// JSON.
     pub async fn at_work(&self, room: ChatConversations<'_>) -> Result<Vec<(String, String)>> {
         let sql = "SELECT key, placement FROM turns JOIN conversations ON key = conversation
             WHERE delivered IS NULL AND parked IS NULL AND final_view IS NULL AND run IS NOT NULL
@@ -77,8 +77,8 @@ impl Db {
         self.all(query(sql).bind(account).bind(chat).bind(base).bind(topics)).await
     }
 
-    /// Binds a conversation to a thread: at first contact, and when it starts again. People's choices for the
-    /// conversation stay.
+    /// Binds a conversation to a thread, at first contact and when it restarts. People's choices for the conversation
+    /// are kept.
     pub async fn bind(
         &self,
         key: &str,
@@ -99,25 +99,25 @@ impl Db {
         .await
     }
 
-    /// Sets the model of a bound conversation, or goes back to the default.
+    /// Sets the model of a bound conversation, or resets it to the default.
     pub async fn set_model(&self, key: &str, model: Option<&str>) -> Result<()> {
         let sql = "UPDATE conversations SET model = $1 WHERE key = $2";
         self.choose(&crash::SET_MODEL, sql, key, model).await
     }
 
-    /// Sets the mode of a bound conversation, or goes back to the default.
+    /// Sets the mode of a bound conversation, or resets it to the default.
     pub async fn set_mode(&self, key: &str, mode: Option<&str>) -> Result<()> {
         let sql = "UPDATE conversations SET mode = $1 WHERE key = $2";
         self.choose(&crash::SET_MODE, sql, key, mode).await
     }
 
-    /// Sets how hard the model thinks in a bound conversation, or goes back to the default.
+    /// Sets the thinking effort of a bound conversation, or resets it to the default.
     pub async fn set_thinking(&self, key: &str, thinking: Option<&str>) -> Result<()> {
         let sql = "UPDATE conversations SET thinking = $1 WHERE key = $2";
         self.choose(&crash::SET_THINKING, sql, key, thinking).await
     }
 
-    /// Sets who answers in a bound conversation, or goes back to the default.
+    /// Sets the agent of a bound conversation, or resets it to the default.
     pub async fn set_agent(&self, key: &str, agent: Option<&str>) -> Result<()> {
         let sql = "UPDATE conversations SET agent = $1 WHERE key = $2";
         self.choose(&crash::SET_AGENT, sql, key, agent).await

@@ -1,4 +1,4 @@
-//! Which conversation a platform's message belongs to, and which messages are known at all.
+//! Known platform messages, and the conversation to which each belongs.
 
 use crate::{
     Db, Result, crash,
@@ -12,12 +12,12 @@ pub(crate) struct Recorded {
     pub(crate) messages: Vec<String>,
     pub(crate) conversation: String,
     pub(crate) ours: bool,
-    /// The reply that they show.
+    /// The turn whose reply they show.
     pub(crate) turn: Option<String>,
 }
 
 impl Db {
-    /// Remembers that messages of a chat belong to a conversation, and whether they are ours.
+    /// Records that messages of a chat belong to a conversation, and whether they are ours.
     pub async fn record(
         &self,
         account: &str,
@@ -38,7 +38,7 @@ impl Db {
         self.write(&crash::RECORD, move |tx| record(tx, &recorded, now)).await
     }
 
-    /// Returns the conversation that a message belongs to, and whether the message is ours.
+    /// Returns the conversation to which a message belongs, and whether the message is ours.
     pub async fn conversation_of(
         &self,
         account: &str,
@@ -50,7 +50,7 @@ impl Db {
         self.find(query(sql).bind_all([account, chat, message])).await
     }
 
-    /// Returns an account's messages, theirs and ours, that are known since `since`: chat and message.
+    /// Returns a bot's messages, received and sent, that were recorded since `since`: chat and message.
     pub async fn known_since(&self, account: &str, since: i64) -> Result<Vec<(String, String)>> {
         let sql =
             "SELECT chat, message FROM messages WHERE at >= $1 AND account = $2 ORDER BY at, chat, message";
@@ -58,7 +58,7 @@ impl Db {
     }
 }
 
-/// Records that a person's message exists. Facts known about it already stay.
+/// Records that a person's message exists. An existing record is kept.
 pub(crate) fn seen(tx: &mut Tx<'_>, account: &str, chat: &str, message: &str, at: i64) -> Result<()> {
     let sql = "INSERT INTO messages (account, chat, message, ours, at) VALUES ($1, $2, $3, 0, $4)
         ON CONFLICT (account, chat, message) DO NOTHING";
@@ -66,7 +66,7 @@ pub(crate) fn seen(tx: &mut Tx<'_>, account: &str, chat: &str, message: &str, at
     Ok(())
 }
 
-/// A message that was ours once stays ours.
+/// Records messages. A message once recorded as ours stays ours.
 pub(crate) fn record(tx: &mut Tx<'_>, recorded: &Recorded, now: i64) -> Result<()> {
     let sql = "INSERT INTO messages (account, chat, message, conversation, ours, at, turn)
         VALUES ($1, $2, $3, $4, $5, $6, $7)

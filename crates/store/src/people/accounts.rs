@@ -1,6 +1,6 @@
-//! Accounts of people who sign in.
+//! Sign-in accounts.
 //!
-//! Deliberately absent: passwords and how they are hashed, which is for the caller.
+//! Deliberately absent: passwords and their hashing, which are left to the caller.
 
 use crate::{
     Adoption, Db, Result, UserAccount, crash,
@@ -12,11 +12,11 @@ use pudu_base::UserId;
 /// Outcome of adding an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddedAccount {
-    /// The account is there now.
+    /// The account was added.
     Added,
     /// The address is taken.
     Taken,
-    /// It was to be the first administrator's, and there is an administrator.
+    /// The account was meant to be the first administrator's, but an administrator exists.
     Late,
 }
 
@@ -25,27 +25,27 @@ pub enum AddedAccount {
 pub struct PasswordChange {
     /// The user.
     pub user: UserId,
-    /// Version of the sessions by which it was asked for.
+    /// Version of the session that requested the change.
     pub token_version: i64,
     /// The new hash.
     pub hash: String,
     /// A new address.
     pub email: Option<String>,
-    /// Whether the user's tokens end, too.
+    /// Whether the user's API tokens are also revoked.
     pub revokes_tokens: bool,
 }
 
 /// Outcome of changing a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangedPassword {
-    /// All sessions before it are over; the new ones have this version.
+    /// The password was changed. All earlier sessions have ended; new ones have this version.
     Changed {
         /// Version of the sessions.
         token_version: i64,
     },
     /// Another account has the new address.
     Taken,
-    /// The account is gone, or its password was changed meanwhile.
+    /// The account is gone, or its password was changed in the meantime.
     Stale,
 }
 
@@ -54,9 +54,9 @@ pub enum ChangedPassword {
 pub enum RemovedAccount {
     /// The account is gone.
     Removed,
-    /// There is none.
+    /// There is no such account.
     Missing,
-    /// It is the last administrator's, and others have accounts.
+    /// The account belongs to the last administrator, and other accounts exist.
     LastAdministrator,
 }
 
@@ -81,7 +81,7 @@ impl Db {
         self.find(query(sql).bind(user.as_str())).await
     }
 
-    /// Returns the account with an address; case does not matter, unless two differ by nothing else.
+    /// Returns the account with an address, ignoring case. An exact match takes precedence.
     pub async fn account_with(&self, email: &str) -> Result<Option<UserAccount>> {
         let sql = format!(
             "{COLUMNS} WHERE email = $1 OR LOWER(email) = $2 ORDER BY CASE WHEN email = $3 THEN 0 ELSE 1 END, id"
@@ -90,7 +90,7 @@ impl Db {
         self.find(query(sql).bind(email).bind(&lowercase).bind(email)).await
     }
 
-    /// Lists all accounts by their address.
+    /// Lists all accounts, sorted by address.
     pub async fn user_accounts(&self) -> Result<Vec<UserAccount>> {
         let sql = format!("{COLUMNS} ORDER BY email");
         self.all(query(sql)).await
@@ -101,8 +101,8 @@ impl Db {
         self.write(&crash::ADD_ACCOUNT, move |tx| add(tx, &account, false)).await
     }
 
-    /// Adds the first administrator's account: of several calls one does it, and none where an administrator is there. What
-    /// it adopts becomes theirs from then on.
+    /// Adds the first administrator's account and begins the adoption. Only one of several concurrent calls succeeds,
+    /// and none if an administrator exists.
     pub async fn add_first_administrator(
         &self,
         account: UserAccount,
@@ -123,15 +123,16 @@ impl Db {
         self.write(&crash::CHANGE_PASSWORD, move |tx| change_password(tx, &change)).await
     }
 
-    /// Puts another hash of the same password in the place of one, unless that was changed meanwhile. Sessions go on.
+    /// Replaces a password's hash with another hash of the same password, unless it was changed in the meantime.
+    /// Sessions continue.
     pub async fn rehash_password(&self, user: &UserId, old: &str, new: &str) -> Result<bool> {
         let sql = "UPDATE users SET password_hash = $1 WHERE id = $2 AND password_hash = $3";
         let update = query(sql).bind(new).bind(user).bind(old);
         Ok(self.execute(&crash::REHASH_PASSWORD, update).await? > 0)
     }
 
-    /// Removes an account, its sessions and its tokens. The other data of the user stays. The last administrator stays
-    /// as long as others have accounts.
+    /// Removes an account, its sessions and its tokens. The user's other data is kept. The last administrator cannot be
+    /// removed while other accounts exist.
     pub async fn remove_account(&self, user: &UserId) -> Result<RemovedAccount> {
         let user = user.clone();
         self.write(&crash::REMOVE_ACCOUNT, move |tx| remove(tx, &user)).await
@@ -172,14 +173,18 @@ fn remove(tx: &mut Tx<'_>, user: &UserId) -> Result<RemovedAccount> {
     {
         return Ok(RemovedAccount::LastAdministrator);
     }
-    for sql in ["DELETE FROM api_tokens WHERE user_id = $1", "DELETE FROM adoptions WHERE target = $1"] {
+    for sql in [
+        "DELETE FROM api_tokens WHERE user_id = $1",
+        "DELETE FROM adoptions WHERE target = $1",
+        "UPDATE scheduled_tasks SET status = 'paused' WHERE user_id = $1 AND status = 'enabled' AND account = ''",
+    ] {
         query(sql).bind(user.as_str()).execute(tx)?;
     }
     let account = query("DELETE FROM users WHERE id = $1").bind(user.as_str());
     Ok(if account.execute(tx)? > 0 { RemovedAccount::Removed } else { RemovedAccount::Missing })
 }
 
-/// Returns whether an account other than `user` has an address.
+/// Returns whether an account other than `user`'s has an address.
 pub(crate) fn is_taken(tx: &mut Tx<'_>, email: &str, user: &str) -> Result<bool> {
     let lower = email.to_lowercase();
     let taken = query("SELECT COUNT(*) FROM users WHERE LOWER(email) = $1 AND id <> $2").bind(&lower);

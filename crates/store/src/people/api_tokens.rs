@@ -1,4 +1,4 @@
-//! Tokens by which programs act for a user. Only their hashes are kept.
+//! API tokens, which let programs act for a user. Only their hashes are stored.
 
 use crate::{
     Db, Result, crash,
@@ -6,34 +6,34 @@ use crate::{
 };
 use pudu_base::UserId;
 
-/// Maximum number of tokens of one user.
+/// Maximum number of API tokens of one user.
 pub const MAX_USER_TOKENS: i64 = 100;
-/// A token's use is noted no more often than this, in milliseconds.
+/// Minimum interval between two records of a token's use, in milliseconds.
 const USE_NOTED_EVERY: i64 = 300_000;
 
-/// A program's token.
+/// An API token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiToken {
-    /// Its id, which is no secret.
+    /// Its id, which is not secret.
     pub id: String,
     /// The user that it acts for.
     pub user: UserId,
     /// Its name for people.
     pub name: String,
-    /// The scopes, with spaces between them.
+    /// The scopes, separated by spaces.
     pub scopes: String,
-    /// When it was made, in milliseconds since 1970.
+    /// Time of its creation, in milliseconds since 1970.
     pub created: i64,
-    /// When it ends; never, if `None`.
+    /// Time of its expiry; `None` means never.
     pub expires: Option<i64>,
-    /// When it was used last, to a few minutes.
+    /// Time of its last use, accurate to a few minutes.
     pub used: Option<i64>,
 }
 
 const COLUMNS: &str = "SELECT id, user_id, name, scopes, created, expires, used FROM api_tokens";
 
 impl Db {
-    /// Keeps a token and its hash. False when the user has as many as there may be.
+    /// Stores a token and its hash. Returns false if the user has the maximum number of tokens.
     pub async fn add_api_token(&self, token: ApiToken, hash: &str) -> Result<bool> {
         let hash = hash.to_owned();
         self.write(&crash::ADD_API_TOKEN, move |tx| {
@@ -50,20 +50,20 @@ impl Db {
         .await
     }
 
-    /// Returns the token with a hash, unless it has ended.
+    /// Returns the token with a hash, unless it has expired.
     pub async fn api_token(&self, hash: &str, now: i64) -> Result<Option<ApiToken>> {
         let sql = format!("{COLUMNS} WHERE hash = $1 AND (expires IS NULL OR expires > $2)");
         self.find(query(sql).bind(hash).bind(now)).await
     }
 
-    /// Lists the tokens of a user, or of all, those first that were made first.
+    /// Lists the tokens of a user, or of all users, oldest first.
     pub async fn api_tokens(&self, user: Option<&UserId>) -> Result<Vec<ApiToken>> {
         let sql = format!("{COLUMNS} WHERE $1 = '' OR user_id = $2 ORDER BY created, id");
         let user = user.map_or("", UserId::as_str);
         self.all(query(sql).bind(user).bind(user)).await
     }
 
-    /// Notes that a token was used, unless that was noted a short while ago.
+    /// Records that a token was used, unless a use was recorded recently.
     pub async fn note_api_token_use(&self, token: &ApiToken, now: i64) -> Result<()> {
         if token.used.is_some_and(|used| now - used < USE_NOTED_EVERY) {
             return Ok(());
@@ -72,7 +72,7 @@ impl Db {
         self.execute(&crash::USE_API_TOKEN, update).await.map(drop)
     }
 
-    /// Revokes a token, of this user if one is named. False when there is none.
+    /// Revokes a token; if a user is given, only a token of that user. Returns false if there is no such token.
     pub async fn revoke_api_token(&self, id: &str, user: Option<&UserId>) -> Result<bool> {
         let sql = "DELETE FROM api_tokens WHERE id = $1 AND ($2 = '' OR user_id = $3)";
         let user = user.map_or("", UserId::as_str);

@@ -1,31 +1,32 @@
-//! People of accounts who are one user with others. A person who is not listed is a separate user.
+//! Platform identities that share a user with others. An identity that is not listed is a separate user.
 //!
-//! For each person who joined, the issuer of the code is stored: when the issuer parts, all people who joined by the
-//! issuer's codes part, too, and their codes end.
+//! For each identity that joined, the issuer of the code is stored. When the issuer separates, all identities that
+//! joined with the issuer's codes separate as well, and their codes become invalid.
 
 use crate::{
     Db, Result, crash,
     engines::{Tx, from_row, query},
     memory::merge,
+    schedules,
 };
 use pudu_base::UserId;
 
-/// A code by which a person lets another one become the same user.
+/// A code that lets another identity become the same user as the issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinCode {
     /// The code's hash.
     pub hash: String,
-    /// The account of the one who asked for it.
+    /// The issuer's bot.
     pub account: String,
-    /// The platform's id of the one who asked for it.
+    /// The platform's id of the issuer.
     pub issuer: String,
-    /// Facts about the issuer for the person who uses the code, JSON.
+    /// Facts about the issuer to show to the person who uses the code, JSON.
     pub offer: String,
-    /// Until when it is good, in milliseconds since 1970.
+    /// Time of its expiry, in milliseconds since 1970.
     pub expires: i64,
 }
 
-/// A person of an account, and the user that they are.
+/// A platform identity and its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The account.
@@ -34,25 +35,25 @@ pub struct Identity {
     pub person: String,
     /// The user.
     pub user: UserId,
-    /// The name that people see.
+    /// The displayed name.
     pub name: String,
-    /// Since when, in milliseconds since 1970.
+    /// Time when it was linked to the user, in milliseconds since 1970.
     pub at: i64,
 }
 
-/// A person who is a separate user again.
+/// An identity that is a separate user again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartedPerson {
     /// The account.
     pub account: String,
     /// The platform's id of the person.
     pub person: String,
-    /// Where to notify the person, as passed to [`Db::join`]; empty if unknown.
+    /// The address for notifying the person, as passed to [`Db::join`]; empty if unknown.
     pub route: String,
 }
 
-/// Returns the user that a person of an account is alone. Neither an account's name nor an id has a NUL, so two
-/// people are never the same user.
+/// Returns the separate user of an identity. Neither a bot's name nor an id contains a NUL, so two identities never
+/// get the same user.
 #[must_use]
 pub fn unpaired_user(account: &str, person: &str) -> UserId {
     UserId::from_raw(&format!("{account}\0{person}")).unwrap_or_default()
@@ -62,12 +63,12 @@ from_row!(Identity { account, person, user: "user_id", name, at });
 from_row!(PartedPerson { account, person, route });
 
 impl Db {
-    /// Makes a person a user, in place of the one that they were.
+    /// Assigns an identity to a user, replacing its earlier user.
     pub async fn identify(&self, identity: Identity) -> Result<()> {
         self.write(&crash::IDENTIFY, move |tx| identify(tx, &identity)).await
     }
 
-    /// Keeps a code of a person in place of the one that they had.
+    /// Stores a join code, replacing the issuer's earlier code.
     pub async fn offer_join(&self, code: JoinCode) -> Result<()> {
         self.write(&crash::OFFER_JOIN, move |tx| {
             drop_codes(tx, &code.account, &code.issuer)?;
@@ -79,17 +80,18 @@ impl Db {
         .await
     }
 
-    /// Returns the facts about a code's issuer, JSON, if the code is good.
+    /// Returns the facts about a code's issuer, JSON, if the code is valid.
     pub async fn join_offer(&self, hash: &str, now: i64) -> Result<Option<String>> {
         let sql = "SELECT offer FROM pairing_codes
             WHERE hash = $1 AND issuer IS NOT NULL AND person IS NULL AND expires > $2";
         self.find(query(sql).bind(hash).bind(now)).await
     }
 
-    /// Makes the user of a code and its issuer one user. The same person may repeat it, as platforms redeliver events.
-    /// The person brings the memory of their former user `brings`, if it is given and no other person is that user: it
-    /// is then to be merged. `route` is where to notify the person of a later parting. False if the code is not good,
-    /// or not any more, and if its issuer is not the user any more that the code promised.
+    /// Assigns the identity that uses a code to the issuer's user. The same identity may use the code again, because
+    /// platforms redeliver events. If the identity's former user is given as `brings` and no other identity belongs to
+    /// that user, that user's memory is recorded for merging. `route` is the address for notifying the person if the
+    /// identities part later. Returns false if the code is invalid or expired, or if the issuer's user has changed
+    /// since the code was made.
     pub async fn join(
         &self,
         hash: &str,
@@ -117,7 +119,7 @@ impl Db {
             let sql = "UPDATE identities SET via = $3, route = $4 WHERE account = $1 AND person = $2";
             let via = mark(&issuer.account, &issuer.person);
             query(sql).bind(&shows.account).bind(&shows.person).bind(&via).bind(&route).execute(tx)?;
-            // The person's codes promised a user that the person is no more.
+            // The identity's own codes were for its former user.
             drop_codes(tx, &shows.account, &shows.person)?;
             if let Some(source) = &brings {
                 merge::begin(tx, source, &shows.user)?;
@@ -127,21 +129,27 @@ impl Db {
         .await
     }
 
-    /// Makes a person a separate user again, and all people who are that user then or who joined by the person's code.
-    /// If there are such people, a person who used no code stays unchanged. Returns all people whose user changed; none
-    /// if the person was a separate user.
+    /// Makes an identity a separate user again, together with all identities that have this separate user or joined
+    /// through its codes. If there are any, and the identity itself did not use a code, it stays unchanged. Returns all
+    /// identities whose user changed; none if the identity was a separate user.
     pub async fn part(&self, account: &str, person: &str) -> Result<Vec<PartedPerson>> {
         let texts = [account, person].map(str::to_owned);
         self.write(&crash::PART, move |tx| part(tx, &texts)).await
     }
 
-    /// Returns the user that a person was made, if they were made one.
+    /// Returns the assigned user of an identity, if any.
     pub async fn identity_of(&self, account: &str, person: &str) -> Result<Option<UserId>> {
         let sql = "SELECT user_id FROM identities WHERE account = $1 AND person = $2";
         self.find(query(sql).bind(account).bind(person)).await
     }
 
-    /// Returns all people who are a user with others, by account and person.
+    /// Returns a bot and the address, JSON, at which a user gets notices, from the newest link that has one.
+    pub async fn notice_route(&self, user: &UserId) -> Result<Option<(String, String)>> {
+        let sql = "SELECT account, route FROM identities WHERE user_id = $1 AND route <> '' ORDER BY at DESC LIMIT 1";
+        self.find(query(sql).bind(user)).await
+    }
+
+    /// Returns all identities that were assigned to a user, sorted by bot and platform id.
     pub async fn identities(&self) -> Result<Vec<Identity>> {
         let sql = "SELECT account, person, user_id, name, at FROM identities ORDER BY account, person";
         self.all(query(sql)).await
@@ -153,10 +161,10 @@ pub(crate) fn identify(tx: &mut Tx<'_>, identity: &Identity) -> Result<()> {
         ON CONFLICT (account, person) DO UPDATE SET user_id = excluded.user_id, name = excluded.name, at = excluded.at";
     let insert = query(sql).bind(&identity.account).bind(&identity.person).bind(identity.user.as_str());
     insert.bind(&identity.name).bind(identity.at).execute(tx)?;
-    Ok(())
+    schedules::belong(tx, &identity.account, &identity.person, &identity.user)
 }
 
-/// Makes a person a user if they share none with others yet. Returns whether that was so.
+/// Assigns an identity to a user unless it is already assigned. Returns whether it was assigned now.
 pub(crate) fn identify_if_new(tx: &mut Tx<'_>, identity: &Identity) -> Result<bool> {
     let sql = "INSERT INTO identities (account, person, user_id, name, at) VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (account, person) DO NOTHING";
@@ -189,17 +197,18 @@ fn part(tx: &mut Tx<'_>, [account, person]: &[String; 2]) -> Result<Vec<PartedPe
         merge::cancel(tx, &unpaired_user(account, person))?;
         let sql = "DELETE FROM identities WHERE account = $1 AND person = $2";
         query(sql).bind(account).bind(person).execute(tx)?;
+        schedules::belong(tx, account, person, &unpaired_user(account, person))?;
     }
     Ok(parted)
 }
 
-/// Ends the codes of a person, including used ones: the person who used one cannot use it again.
+/// Deletes the codes of an identity, including used ones, so that they cannot be used again.
 fn drop_codes(tx: &mut Tx<'_>, account: &str, person: &str) -> Result<()> {
     let sql = "DELETE FROM pairing_codes WHERE account = $1 AND issuer = $2";
     query(sql).bind(account).bind(person).execute(tx).map(drop)
 }
 
-/// Names a person of an account in one text.
+/// Returns an identity as one text.
 fn mark(account: &str, person: &str) -> String {
     format!("{account}\n{person}")
 }

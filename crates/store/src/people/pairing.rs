@@ -1,4 +1,4 @@
-//! People who made themselves known to an account by a code that is good once, and for a few minutes.
+//! Platform identities that paired with a bot using a code, which is valid once and for a few minutes.
 //!
 //! Only the hash of a code is stored. The caller chooses the form and the lifetime of a code.
 
@@ -7,26 +7,26 @@ use crate::{
     engines::{from_row, query},
 };
 
-/// Maximum number of unused codes of one account; a new one beyond that is refused.
+/// Maximum number of unused codes of one bot. Further codes are refused.
 pub const MAX_UNUSED_CODES: i64 = 20;
 
-/// A person known to an account.
+/// An identity paired with a bot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paired {
-    /// The account.
+    /// The bot.
     pub account: String,
     /// The platform's id of the person.
     pub person: String,
-    /// The name that people see.
+    /// The displayed name.
     pub name: String,
-    /// Since when, in milliseconds since 1970.
+    /// Time of the pairing, in milliseconds since 1970.
     pub at: i64,
 }
 
 from_row!(Paired { account, person, name, at });
 
 impl Db {
-    /// Keeps a code's hash until `expires`. False when too many codes of this account are unused.
+    /// Stores a code's hash until `expires`. Returns false if too many codes of this bot are unused.
     pub async fn offer_code(&self, account: &str, hash: &str, expires: i64, now: i64) -> Result<bool> {
         let [account, hash] = [account, hash].map(str::to_owned);
         self.write(&crash::OFFER_CODE, move |tx| {
@@ -44,8 +44,8 @@ impl Db {
         .await
     }
 
-    /// Lets a person use a code; the same person may repeat it, as platforms redeliver events. False when
-    /// it is not good, or not any more.
+    /// Pairs an identity by a code. The same identity may redeem it again, because platforms redeliver events. Returns
+    /// false if the code is invalid or expired.
     pub async fn redeem_code(&self, hash: &str, person: Paired) -> Result<bool> {
         let hash = hash.to_owned();
         self.write(&crash::REDEEM_CODE, move |tx| {
@@ -64,11 +64,11 @@ impl Db {
         .await
     }
 
-    /// Forgets a person. False when the account did not know them.
+    /// Removes a pairing. Returns false if the identity was not paired with the bot.
     pub async fn unpair(&self, account: &str, person: &str) -> Result<bool> {
         let texts = [account, person].map(str::to_owned);
         self.write(&crash::UNPAIR, move |tx| {
-            // The code by which they came opens no second time.
+            // Otherwise the person could use the same code again.
             let codes = "DELETE FROM pairing_codes WHERE account = $1 AND person = $2";
             query(codes).bind_all(&texts).execute(tx)?;
             let sql = "DELETE FROM paired WHERE account = $1 AND person = $2";
@@ -78,7 +78,7 @@ impl Db {
         .await
     }
 
-    /// Returns all who are known, by account and time.
+    /// Returns all pairings, sorted by bot and time.
     pub async fn paired(&self) -> Result<Vec<Paired>> {
         let sql = "SELECT account, person, name, at FROM paired ORDER BY account, at, person";
         self.all(query(sql)).await

@@ -1,8 +1,7 @@
-//! Rows of one person: found for their export, and deleted when they are to be forgotten.
+//! Export and deletion of the rows of one person: a user and the platform identities of that user.
 //!
-//! A person is a user, and those people of accounts who are that user. Messages of others stay, and the costs of runs
-//! stay
-//! without a name. Threads and the index of recall are deleted by their own files.
+//! Messages of other people are kept, and the costs of runs are kept without a name. Threads and the recall index are
+//! deleted by their own modules.
 
 mod keys;
 mod redact;
@@ -20,21 +19,21 @@ use pudu_base::{Message, UserId, digest};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Rows of a table, each its columns with their values.
+/// Rows of a table, each with its columns and values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PersonTable {
-    /// Name of the rows' contents.
+    /// Name of the table in the export.
     pub name: &'static str,
     /// The rows.
     pub rows: Vec<Map<String, Value>>,
 }
 
-/// The kind of an import's note that a user is forgotten; its item is the digest of their id.
+/// Kind of an import note that records a forgotten user. Its item is the digest of the user's id.
 pub const FORGOTTEN_NOTE: &str = "forgotten";
 
-/// Maximum number of tries to empty the write-ahead log, until no reader is in the way.
+/// Maximum number of tries to empty the write-ahead log, which readers can block.
 const CHECKPOINTS: u32 = 50;
-/// The pause between two such tries.
+/// Interval between two such tries.
 const CHECKPOINT_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Exported tables of a user, with their queries.
@@ -59,10 +58,20 @@ const OF_USER: &[(&str, &str)] = &[
         "api_tokens",
         "SELECT id, name, scopes, created, expires, used FROM api_tokens WHERE user_id = $1 ORDER BY created, id",
     ),
+    (
+        "scheduled_tasks",
+        "SELECT id, thread, title, prompt, kind, spec, zone, status, agent, model, budget, account, chat, target, next_run,
+            last_run, last_error, run_count, created, updated FROM scheduled_tasks WHERE user_id = $1 ORDER BY created, id",
+    ),
+    (
+        "scheduled_task_runs",
+        "SELECT id, task, thread, run, scheduled_for, cause, status, error, started, finished FROM scheduled_task_runs
+            WHERE task IN (SELECT id FROM scheduled_tasks WHERE user_id = $1) ORDER BY created, id",
+    ),
     ("memory_off", "SELECT user_id FROM memory_off WHERE user_id = $1"),
     ("to_be_learnt", "SELECT agent, thread, run, due FROM learnings WHERE user_id = $1 ORDER BY thread"),
 ];
-/// Exported tables of a person of an account.
+/// Exported tables of a platform identity, with their queries.
 const OF_PERSON: &[(&str, &str)] = &[
     ("paired", "SELECT account, person, name, at FROM paired WHERE account = $1 AND person = $2"),
     (
@@ -93,13 +102,15 @@ const OF_PERSON: &[(&str, &str)] = &[
     ),
 ];
 
-/// Rows that go with a user.
+/// Statements that delete or redact a user's rows.
 const FORGET_USER: &[&str] = &[
     "DELETE FROM users WHERE id = $1",
     "DELETE FROM api_tokens WHERE user_id = $1",
     "DELETE FROM feedback WHERE user_id = $1",
     "DELETE FROM identities WHERE user_id = $1",
     "DELETE FROM memory_off WHERE user_id = $1",
+    "DELETE FROM scheduled_task_runs WHERE task IN (SELECT id FROM scheduled_tasks WHERE user_id = $1)",
+    "DELETE FROM scheduled_tasks WHERE user_id = $1",
     "DELETE FROM learnings WHERE user_id = $1 OR spender = $1",
     "DELETE FROM learnt WHERE user_id = $1",
     "UPDATE spending SET user_id = '', person = '' WHERE user_id = $1",
@@ -110,7 +121,7 @@ const FORGET_USER: &[&str] = &[
     "UPDATE audit SET detail = '' WHERE account = '' AND detail = $1",
     "UPDATE audit SET person = '' WHERE account = '' AND person = $1",
 ];
-/// Rows that go with a person of an account.
+/// Statements that delete or redact an identity's rows.
 const FORGET_PERSON: &[&str] = &[
     "DELETE FROM identities WHERE account = $1 AND person = $2",
     "DELETE FROM paired WHERE account = $1 AND person = $2",
@@ -123,49 +134,53 @@ const FORGET_PERSON: &[&str] = &[
     "DELETE FROM learnings WHERE account = $1 AND person = $2",
     "DELETE FROM thread_people WHERE account = $1 AND person = $2",
     "DELETE FROM buffered_messages WHERE account = $1 AND person = $2",
+    "DELETE FROM scheduled_task_runs WHERE task IN (SELECT id FROM scheduled_tasks WHERE account = $1 AND person = $2)",
+    "DELETE FROM scheduled_tasks WHERE account = $1 AND person = $2",
 ];
 
 impl Db {
-    /// Lists the people of accounts that any row names, each once, with a name where one is known.
+    /// Lists the distinct platform identities in all rows, with a name if one is known.
     pub async fn account_people(&self) -> Result<Vec<AccountPerson>> {
         let sql = "SELECT account, person, MAX(name) AS name FROM (
                 SELECT account, person, name FROM identities UNION SELECT account, person, name FROM paired
                 UNION SELECT account, person, name FROM approvals UNION SELECT account, person, '' FROM audit
                 UNION SELECT account, person, name FROM buffered_messages
+                UNION SELECT account, person, '' FROM scheduled_tasks
                 UNION SELECT account, person, '' FROM spending UNION SELECT account, person, '' FROM thread_people) AS known
             WHERE account <> '' AND person <> '' GROUP BY account, person ORDER BY account, person";
         self.all(query(sql)).await
     }
 
-    /// Lists the users that any row names, with the address by which they sign in.
+    /// Lists the distinct users in all rows, each with the address of the sign-in account, if any.
     pub async fn known_users(&self) -> Result<Vec<(UserId, Option<String>)>> {
         let sql = "SELECT known.id, users.email FROM (SELECT id FROM users UNION SELECT user_id FROM threads
                 UNION SELECT user_id FROM identities UNION SELECT user_id FROM recall_scopes
-                UNION SELECT user_id FROM spending UNION SELECT user_id FROM feedback) AS known
+                UNION SELECT user_id FROM spending UNION SELECT user_id FROM feedback
+                UNION SELECT user_id FROM scheduled_tasks) AS known
             LEFT JOIN users ON users.id = known.id WHERE known.id <> '' ORDER BY known.id";
         self.all(query(sql)).await
     }
 
-    /// Returns the tables' rows on a person, except for threads and memory.
+    /// Returns a person's rows of the exported tables, which exclude threads and memory.
     pub async fn person_tables(&self, keys: &PersonKeys) -> Result<Vec<PersonTable>> {
         let keys = keys.clone();
         self.read_much(move |tx| tables(tx, &keys)).await
     }
 
-    /// Returns a user's threads, those first that were used last.
+    /// Returns a user's threads, most recently used first.
     pub async fn threads_of_user(&self, user: &UserId) -> Result<Vec<ThreadRow>> {
         let sql = "SELECT id, account, user_id, title, created, updated, log_bytes, file_bytes FROM threads
             WHERE user_id = $1 ORDER BY updated DESC, id DESC";
         self.all(query(sql).bind(user.as_str())).await
     }
 
-    /// Returns the messages of a person's turns in threads of others, as the log has them.
+    /// Returns the messages of a person's turns in other users' threads, from the log.
     pub async fn room_messages(&self, keys: &PersonKeys) -> Result<Vec<RoomMessage>> {
         let keys = keys.clone();
         self.read_much(move |tx| room_messages(tx, &keys)).await
     }
 
-    /// Returns the replies that a person was shown, JSON.
+    /// Returns the stored replies to a person, JSON.
     pub async fn views_of_person(&self, keys: &PersonKeys) -> Result<Vec<String>> {
         let keys = keys.clone();
         self.read_much(move |tx| {
@@ -187,8 +202,8 @@ impl Db {
         .await
     }
 
-    /// Returns whether something of a person is at work: a turn without an end, a model call that is not settled, or an event that
-    /// waits.
+    /// Returns whether a person has work in progress: an open turn, an unsettled model call, an unfinished run, or a
+    /// waiting event.
     pub async fn is_person_at_work(&self, keys: &PersonKeys) -> Result<bool> {
         let keys = keys.clone();
         self.read_much(move |tx| {
@@ -207,16 +222,16 @@ impl Db {
         .await
     }
 
-    /// Returns a person's waiting events and unfinished turns that a previous process left, for a process that has the
-    /// database alone.
+    /// Returns a person's waiting events and open turns, left by a previous process. Only for a process with exclusive
+    /// use of the database.
     pub async fn left_of_person(&self, keys: &PersonKeys) -> Result<(Vec<InboxItemId>, Vec<TurnId>)> {
         let keys = keys.clone();
         self.read_much(move |tx| rows_of_person(tx, &keys, false)).await
     }
 
-    /// Deletes a person's rows, but for threads and the index of recall: their words in threads of others give way to a
-    /// remark, their audit and the costs of runs keep no name. Shared threads go to their rooms. Nothing is done, and
-    /// `false` returned, if a turn of a thread with such words is open.
+    /// Deletes a person's rows, except for threads and the recall index. Their words in other users' threads are
+    /// replaced with a notice, and names are removed from the audit and the costs of runs. Shared threads pass to their
+    /// rooms. Does nothing and returns `false` if a thread with such words has an open turn.
     pub async fn forget_person(
         &self,
         keys: &PersonKeys,
@@ -237,20 +252,20 @@ impl Db {
         .await
     }
 
-    /// Removes deleted data from a SQLite file and its log. A server does that on its own, in time.
+    /// Removes deleted data from a SQLite file and its write-ahead log. A server eventually does this itself.
     pub async fn compact(&self) -> Result<()> {
         self.clean_file("VACUUM").await
     }
 
-    /// Takes everything that was deleted out of SQLite's log of writes. A server does that on its own.
+    /// Removes deleted data from SQLite's write-ahead log. A server does this itself.
     ///
     /// # Errors
-    /// When a reader uses the log for seconds, so that deleted text is in it still, and when the store fails.
+    /// If a reader keeps the log in use for seconds, so that deleted text is still in it, or if the store fails.
     pub async fn purge_write_log(&self) -> Result<()> {
         self.clean_file("").await
     }
 
-    /// Runs a statement on a SQLite file and empties its log of writes, if readers allow that: they may use it all the time.
+    /// Runs a statement on a SQLite file and empties its write-ahead log. Fails if readers keep the log in use.
     async fn clean_file(&self, sql: &'static str) -> Result<()> {
         let DbLocation::Sqlite(path) = self.location().clone() else { return Ok(()) };
         let runtime = tokio::runtime::Handle::current();
@@ -273,7 +288,8 @@ impl Db {
 }
 
 fn log_in_use() -> StoreError {
-    let why = "the log of the database is in use, and has what was deleted still: do it again";
+    let why =
+        "the database's write-ahead log is in use and still contains the deleted data: repeat the request";
     StoreError::Unavailable(why.to_owned())
 }
 
@@ -298,7 +314,7 @@ fn tables(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<PersonTable>> {
     Ok(tables)
 }
 
-/// A row's columns with their names and values. All are numbers or texts.
+/// Reads all columns of a row by name. All values are numbers or texts.
 impl FromRow for Map<String, Value> {
     fn from_row(row: &Row<'_>) -> Result<Self> {
         let value = |at| match row.column::<Option<i64>>(at) {
@@ -311,7 +327,7 @@ impl FromRow for Map<String, Value> {
 }
 
 fn room_messages(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<RoomMessage>> {
-    // Neither engine's LIKE takes a text as it is; a text that has none of another one stays the same without it.
+    // Tests for a substring by replacing it, because LIKE treats some characters as wildcards in both engines.
     let sql = "SELECT log.thread, log.run, log.body, threads.user_id FROM threads JOIN log ON log.thread = threads.id
         WHERE threads.account = $1 AND REPLACE(log.body, $2, '') <> log.body";
     let mut turns = BTreeSet::new();
@@ -329,7 +345,7 @@ fn room_messages(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<RoomMessage>>
             }
         }
     }
-    // Each run works for one person, so that all it wrote is of their turn.
+    // Each run works for one person, so everything that it wrote belongs to their turn.
     let sql = "SELECT threads.user_id, threads.account, log.seq, log.body FROM threads
         JOIN log ON log.thread = threads.id WHERE log.thread = $1 AND log.run = $2 ORDER BY log.seq";
     let mut messages = Vec::new();
@@ -337,7 +353,7 @@ fn room_messages(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<RoomMessage>>
         let rows: Vec<(String, String, i64, String)> = query(sql).bind(&thread).bind(&run).fetch_all(tx)?;
         for (owner, account, seq, body) in rows {
             let message = message_of(&body)?;
-            // Others may have spoken while it worked.
+            // Skips messages that other people sent during the run.
             if let Some(message) =
                 message.filter(|message| !shared::is_of_other(message, &account, &keys.people))
             {
@@ -350,7 +366,7 @@ fn room_messages(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<RoomMessage>>
     Ok(messages)
 }
 
-/// Returns the events and turns of a person that are done, or that are not.
+/// Returns the events and turns of a person that are done, or those that are not.
 fn rows_of_person(
     tx: &mut Tx<'_>,
     keys: &PersonKeys,
@@ -393,7 +409,7 @@ fn forget(
 ) -> Result<()> {
     redact::messages(tx, messages)?;
     for id in events {
-        // The row stays, so that a late redelivery is recognised.
+        // The row is kept, so that a late redelivery is recognised.
         query("UPDATE inbox SET payload = '{}' WHERE id = $1").bind(*id).execute(tx)?;
     }
     for id in turns {
@@ -411,7 +427,7 @@ fn forget(
         for sql in FORGET_USER {
             query(*sql).bind(user.as_str()).execute(tx)?;
         }
-        // An import does not bring back a forgotten person.
+        // Prevents an import from restoring a forgotten person.
         let sql = "INSERT INTO imports (kind, item, digest, seq, done, at) VALUES ($1, $2, '', 0, 1, 0)
             ON CONFLICT DO NOTHING";
         query(sql).bind(FORGOTTEN_NOTE).bind(&digest(user.as_str())).execute(tx)?;

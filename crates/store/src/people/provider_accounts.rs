@@ -1,4 +1,4 @@
-//! Accounts of people who sign in by a provider: bound to its issuer and to their subject there.
+//! Sign-in accounts of an identity provider, bound to its issuer and the user's subject at the provider.
 
 use crate::{
     Db, Result, UserAccount, crash,
@@ -7,34 +7,34 @@ use crate::{
     people::accounts::{COLUMNS, is_taken},
 };
 
-/// A login by a provider.
+/// A login through a provider.
 #[derive(Clone)]
 pub struct ProviderLogin {
-    /// The issuer that vouches for the person.
+    /// The issuer of the login.
     pub issuer: String,
-    /// Whether a person who comes for the first time gets an account.
+    /// Whether an account is created on the first login.
     pub creates: bool,
-    /// The account that they get, with the provider and their subject there.
+    /// The account to create, with the provider and the subject.
     pub account: UserAccount,
 }
 
-/// Outcome of looking for the account of a login.
+/// Outcome of finding the account of a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderAccount {
-    /// The account was there.
+    /// The account existed.
     Known(Box<UserAccount>),
-    /// The account was made.
+    /// The account was created.
     Added(Box<UserAccount>),
-    /// The e-mail address is taken: an address alone opens no account.
+    /// The e-mail address is taken. A matching address alone does not give access to an account.
     Taken,
-    /// There is none, and none is made.
+    /// There is no account, and none is created.
     Unknown,
     /// The subject is bound to another issuer.
     OtherIssuer,
 }
 
 impl Db {
-    /// Finds the account of a login, or makes it. One that was moved in is bound to the issuer by the first login.
+    /// Finds or creates the account of a login. The first login binds an imported account to the issuer.
     pub async fn provider_login(&self, login: ProviderLogin) -> Result<ProviderAccount> {
         self.write(&crash::PROVIDER_LOGIN, move |tx| find_or_add(tx, &login)).await
     }

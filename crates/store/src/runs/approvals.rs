@@ -1,7 +1,7 @@
 //! Approval requests of agents, and the decisions on them.
 //!
-//! A request is bound to one call of one run and to its exact arguments; the first decision stays. The caller
-//! checks the right to decide.
+//! A request is bound to one call of one run and to its exact arguments. The first decision is final. Callers check
+//! whether the person may decide.
 
 use crate::{
     Db, Result, crash,
@@ -14,27 +14,27 @@ use pudu_base::{CallId, RunId, ThreadId};
 pub struct Approval {
     /// Its id, which cannot be guessed.
     pub id: String,
-    /// The run that asks.
+    /// The run that requests the approval.
     pub run: RunId,
-    /// The call that waits.
+    /// The tool call to approve.
     pub call: CallId,
     /// The thread.
     pub thread: ThreadId,
     /// The tool.
     pub tool: String,
-    /// A digest of the call's arguments: approved are exactly these.
+    /// A digest of the call's arguments. The approval is for exactly these.
     pub arguments: String,
-    /// The requested action, in a line for people.
+    /// One-line description of the requested action for people.
     pub request: String,
-    /// The account of the approver; empty if none.
+    /// The bot of the person on whose behalf the run works, or `api` or `local`; empty if none.
     pub account: String,
-    /// The approver: the platform's id.
+    /// The platform's id of that person.
     pub person: String,
-    /// Their name.
+    /// The name of that person.
     pub name: String,
-    /// Since when it is asked, in milliseconds since 1970.
+    /// Time of the request, in milliseconds since 1970.
     pub asked: i64,
-    /// When the time to decide ends.
+    /// Deadline of the decision.
     pub deadline: i64,
     /// The decision.
     pub decision: Option<ApprovalDecision>,
@@ -43,11 +43,11 @@ pub struct Approval {
 /// Decision on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalDecision {
-    /// Whether it may be done.
+    /// Whether the action was approved.
     pub approved: bool,
-    /// Name of the approver; `None` if time ran out.
+    /// Name of the person who decided; `None` if the deadline passed.
     pub by: Option<String>,
-    /// When.
+    /// Time of the decision.
     pub at: i64,
 }
 
@@ -84,7 +84,7 @@ impl FromRow for Approval {
 }
 
 impl Db {
-    /// Stores a request. An earlier request for the same call is returned instead, in its current state.
+    /// Stores a request. If one for the same call exists, returns it in its current state instead.
     pub async fn ask(&self, approval: &Approval) -> Result<Approval> {
         let approval = approval.clone();
         self.write(&crash::ASK, move |tx| {
@@ -113,7 +113,7 @@ impl Db {
         .await
     }
 
-    /// Decides a request, unless it is decided. Returns its current state; `None` if it is unknown.
+    /// Decides a request, unless it is already decided. Returns its current state, or `None` if it is unknown.
     pub async fn decide(&self, id: &str, decision: ApprovalDecision) -> Result<Option<Approval>> {
         let id = id.to_owned();
         self.write(&crash::DECIDE, move |tx| {
@@ -127,7 +127,7 @@ impl Db {
         .await
     }
 
-    /// Returns a question.
+    /// Returns a request.
     pub async fn approval(&self, id: &str) -> Result<Option<Approval>> {
         self.find(query(BY_ID).bind(id)).await
     }

@@ -1,6 +1,6 @@
-//! Audit log of sandboxes, for people: the actor, the place, the action, whether it was allowed, and how it
-//! ended. An entry is written before the action. An entry without an end belongs to a run that is over or to a
-//! process that died: neither has a command at work any more.
+//! The audit log: the actor, the thread, the action, whether it was allowed, and how it ended. An entry is written
+//! before the action. If an entry without an end belongs to a run that has ended or to a process that died, its
+//! command is no longer running.
 
 use crate::{
     Db, Result, crash,
@@ -12,15 +12,15 @@ use pudu_base::{RunId, ThreadId};
 /// One action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// When it began, in milliseconds since 1970.
+    /// Time when it began, in milliseconds since 1970.
     pub at: i64,
     /// The thread.
     pub thread: ThreadId,
     /// The run.
     pub run: RunId,
-    /// The account by which the action's requester came; empty if none.
+    /// The requester's bot, or `api` for runs of API clients, or `local`; empty if none.
     pub account: String,
-    /// The requester of the action: the platform's id.
+    /// The platform's id of the requester.
     pub person: String,
     /// The kind of action: `exec`, `write`.
     pub action: String,
@@ -28,25 +28,25 @@ pub struct AuditEntry {
     pub detail: String,
     /// Whether the action was allowed, and the author of that decision.
     pub verdict: String,
-    /// A command's exit code, once it has one; below 0 if it was killed: the one who notes it says for what.
+    /// A command's exit code, once it has ended. Negative if it was killed; the caller defines the reasons.
     pub code: Option<i64>,
-    /// When it was over.
+    /// Time when it ended.
     pub ended: Option<i64>,
 }
 
-/// The code of a command that ended because its run did: it was stopped.
+/// Code of a command that was stopped because its run ended.
 pub const STOPPED: i64 = -5;
-/// The code of a command that ended with the daemon.
+/// Code of a command that ended with the daemon.
 pub const ABANDONED: i64 = -6;
 
-/// Names a line of the audit.
+/// Identifies an audit entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditEntryId(i64);
 
 from_row!(AuditEntry { at, thread, run, account, person, action, detail, verdict, code, ended });
 
 impl Db {
-    /// Notes that something is about to be done, or was refused.
+    /// Records that an action is about to be performed or was refused.
     pub async fn begin_audit_entry(&self, entry: AuditEntry) -> Result<AuditEntryId> {
         self.write(&crash::DEED_BEGINS, move |tx| {
             let sql =
@@ -60,13 +60,13 @@ impl Db {
         .await
     }
 
-    /// Notes how it ended.
+    /// Records how an action ended.
     pub async fn end_audit_entry(&self, id: AuditEntryId, code: Option<i64>, now: i64) -> Result<()> {
         let sql = "UPDATE audit SET code = $1, ended = $2 WHERE id = $3";
         self.execute(&crash::DEED_ENDS, query(sql).bind(code).bind(now).bind(id.0)).await.map(drop)
     }
 
-    /// Closes the open entries of a previous process: their actions ended with their run, or with that process.
+    /// Closes the open entries of a previous process, whose actions ended with their run or that process.
     pub async fn abandon_audit_entries(&self, now: i64) -> Result<()> {
         if !self.finds(query("SELECT 1 FROM audit WHERE ended IS NULL LIMIT 1")).await? {
             return Ok(());
@@ -79,7 +79,7 @@ impl Db {
         self.execute(&crash::DEED_ENDS, query(sql).bind(now).bind(STOPPED).bind(ABANDONED)).await.map(drop)
     }
 
-    /// Returns the newest entries, the newest first; of one thread, or of all.
+    /// Returns the newest entries of one thread or of all threads, newest first.
     pub async fn audit_entries(&self, thread: Option<&ThreadId>, most: u32) -> Result<Vec<AuditEntry>> {
         let query = match thread {
             Some(thread) => query(DEEDS_OF_THREAD).bind(thread.as_str()),
@@ -89,26 +89,26 @@ impl Db {
     }
 }
 
-/// How much of an account's audit is kept.
+/// Retention limits of a bot's audit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuditLimits {
-    /// Nothing before this time, in milliseconds since 1970.
+    /// Entries from before this time are deleted, in milliseconds since 1970.
     pub since: Option<i64>,
-    /// Maximum number of rows; the newest ones are kept.
+    /// Maximum number of rows. The newest ones are kept.
     pub rows: Option<i64>,
 }
 
-/// How large an account's audit is.
+/// Size of a bot's audit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuditSize {
-    /// Its rows.
+    /// Number of rows.
     pub rows: i64,
-    /// Its rows beyond the limits.
+    /// Number of rows beyond the limits.
     pub due: i64,
 }
 
 impl Db {
-    /// Counts an account's audit rows, and those beyond the limits.
+    /// Counts a bot's audit rows, and those beyond the limits.
     pub async fn audit_size(&self, account: &str, limits: AuditLimits) -> Result<AuditSize> {
         let account = account.to_owned();
         self.read_much(move |tx| {
@@ -122,8 +122,7 @@ impl Db {
         .await
     }
 
-    /// Deletes an account's audit rows beyond the limits, and approvals of the same age. Returns the number of deleted
-    /// rows.
+    /// Deletes a bot's audit rows beyond the limits, and approvals of the same age. Returns the number of deleted rows.
     pub async fn prune_audit(&self, account: &str, limits: AuditLimits) -> Result<u64> {
         let mut pruned = 0;
         for (sql, limit) in [(OLD_DEEDS, limits.since), (OLD_APPROVALS, limits.since), (SURPLUS, limits.rows)]

@@ -1,4 +1,4 @@
-//! Judgements of people on answers: one a person and run.
+//! Users' ratings of answers: one per user and run.
 
 use crate::{
     Db, Feedback, Result, crash,
@@ -9,7 +9,7 @@ use pudu_base::{RunId, ThreadId, UserId};
 from_row!(Feedback { id, run, thread, user: "user_id", message, rating, comment, created });
 
 impl Db {
-    /// Keeps a judgement in place of an earlier one of the same person on the same run.
+    /// Stores a rating, replacing the user's earlier rating of the same run.
     pub async fn put_feedback(&self, feedback: Feedback) -> Result<()> {
         let sql = "INSERT INTO feedback (id, run, thread, user_id, message, rating, comment, created)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -22,14 +22,14 @@ impl Db {
         self.execute(&crash::PUT_FEEDBACK, insert.bind(*created)).await.map(drop)
     }
 
-    /// Returns the judgements of a person on the runs of a thread, oldest first.
+    /// Returns a user's ratings of the runs of a thread, oldest first.
     pub async fn feedback(&self, thread: &ThreadId, user: &UserId) -> Result<Vec<Feedback>> {
         let sql = "SELECT id, run, thread, user_id, message, rating, comment, created FROM feedback
             WHERE thread = $1 AND user_id = $2 ORDER BY created, id";
         self.all(query(sql).bind(thread).bind(user)).await
     }
 
-    /// Deletes the feedback of a person on a run; only the one with `id` if it is given. Returns whether there was one.
+    /// Deletes a user's rating of a run, only the one with `id` if given. Returns whether there was one.
     pub async fn delete_feedback(&self, run: &RunId, user: &UserId, id: Option<&str>) -> Result<bool> {
         let sql = "DELETE FROM feedback WHERE run = $1 AND user_id = $2 AND id = COALESCE($3, id)";
         Ok(self

@@ -1,5 +1,5 @@
-//! The record of runs, those of chats and those of clients of the API. A run belongs to the process that works on
-//! it; a process that starts takes over the unfinished runs of the one before.
+//! Records of all runs: those of chats, API clients and embedding programs. A run belongs to the process that executes
+//! it. A starting process takes over the unfinished runs of its predecessor.
 
 use crate::{
     Db, Result, StoreError, crash,
@@ -9,44 +9,46 @@ use crate::{
 };
 use pudu_base::{Outcome, RunId, ThreadFolder, ThreadId, UserId};
 
-/// A run that a client asks for.
+/// A run requested by a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewClientRun {
     /// Its id.
     pub id: RunId,
-    /// The thread, with its owner if it is new.
+    /// The thread, with its owner in case it is new.
     pub folder: ThreadFolder,
-    /// The account that a new thread counts for.
+    /// The `account` of a new thread.
     pub account: String,
-    /// The user who asks.
+    /// Its source: a client or a scheduled task.
+    pub origin: RunOrigin,
+    /// The requesting user.
     pub user: UserId,
     /// The assistant's name.
     pub assistant: String,
     /// The request, JSON.
     pub request: String,
-    /// The client's own notes on it, JSON.
+    /// The client's metadata, JSON.
     pub metadata: String,
-    /// Handling of an active run on the thread, in LangGraph's word.
+    /// LangGraph's multitask strategy, which determines the fate of an active run on the thread.
     pub multitask: String,
-    /// Whether its thread is deleted after it.
+    /// Whether its thread is deleted after the run.
     pub deletes_thread: bool,
-    /// Runs that this handling stops, and how.
+    /// Runs that this strategy stops, and the action that stops them.
     pub cancels: Option<(CancelAction, Vec<RunId>)>,
-    /// When, in milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     pub now: i64,
 }
 
 /// How a run was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CancelAction {
-    /// The messages so far stay.
+    /// The messages so far are kept.
     Interrupt,
-    /// The thread is as it was before.
+    /// The thread is reset to its state before the run.
     Rollback,
 }
 
 impl CancelAction {
-    /// Returns LangGraph's word for it.
+    /// Returns LangGraph's name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -55,20 +57,22 @@ impl CancelAction {
         }
     }
 
-    /// Reads LangGraph's word.
+    /// Parses LangGraph's name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Interrupt, Self::Rollback].into_iter().find(|action| action.as_str() == word)
     }
 }
 
-/// Source of a run, which its result goes back to.
+/// Source of a run, which also receives its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOrigin {
     /// A turn of a chat.
     Chat,
     /// A client of the HTTP API.
     Api,
+    /// A scheduled task with a thread.
+    Schedule,
     /// A program that embeds the agent.
     Embedded,
 }
@@ -78,13 +82,15 @@ impl RunOrigin {
         match self {
             Self::Chat => "chat",
             Self::Api => "api",
+            Self::Schedule => "schedule",
             Self::Embedded => "embedded",
         }
     }
 
     fn parse(word: &str) -> Result<Self> {
-        let known =
-            [Self::Chat, Self::Api, Self::Embedded].into_iter().find(|origin| origin.as_str() == word);
+        let known = [Self::Chat, Self::Api, Self::Schedule, Self::Embedded]
+            .into_iter()
+            .find(|origin| origin.as_str() == word);
         known.ok_or_else(|| StoreError::Corrupt(format!("unknown origin of a run: {word}")))
     }
 }
@@ -98,33 +104,33 @@ pub struct RunRow {
     pub thread: ThreadId,
     /// Its source.
     pub origin: RunOrigin,
-    /// The user who asked; empty for runs of chats.
+    /// The requesting user; empty for runs of chats.
     pub user: String,
     /// The assistant's name.
     pub assistant: String,
-    /// The model's name; empty until it begins.
+    /// The model's name; empty until the run begins.
     pub model: String,
     /// The request, JSON; empty for runs of chats.
     pub request: String,
-    /// The client's own notes, JSON, or empty.
+    /// The client's metadata, JSON, or empty.
     pub metadata: String,
-    /// Handling of a run before it.
+    /// LangGraph's multitask strategy.
     pub multitask: String,
-    /// When it was asked for, in milliseconds since 1970.
+    /// Time of the request, in milliseconds since 1970.
     pub created: i64,
-    /// When it began to work.
+    /// Time when it began.
     pub begun: Option<i64>,
-    /// When it ended.
+    /// Time when it ended.
     pub ended: Option<i64>,
-    /// How it ended, JSON.
+    /// Its outcome, JSON.
     pub outcome: Option<String>,
     /// How it was cancelled.
     pub cancelled: Option<CancelAction>,
-    /// Whether the process that worked on it was stopped in order.
+    /// Whether its process was shut down gracefully while the run was unfinished.
     pub suspended: bool,
-    /// How often a process took it over after a crash of the one before.
+    /// Number of times that it was resumed after a crash.
     pub resumed: i64,
-    /// Whether people cleared the goal that it works towards.
+    /// Whether people cleared its goal.
     pub goal_dropped: bool,
     /// The limit that ended it.
     pub stop_reason: String,
@@ -132,12 +138,12 @@ pub struct RunRow {
     pub first_words: String,
     /// The beginning of the answer.
     pub last_words: String,
-    /// How many messages it added to the thread.
+    /// Number of messages that it added to the thread.
     pub messages: i64,
 }
 
 impl RunRow {
-    /// Returns how it ended.
+    /// Returns its outcome.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         serde_json::from_str(self.outcome.as_deref()?).ok()
@@ -180,7 +186,7 @@ impl ColumnValue for CancelAction {
     }
 }
 
-/// Tokens that one caller of models spent in a run.
+/// Tokens spent by one caller of models in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunTokens {
     /// The run.
@@ -189,7 +195,7 @@ pub struct RunTokens {
     pub caller: String,
     /// The model's name.
     pub model: String,
-    /// How many calls.
+    /// Number of calls.
     pub calls: i64,
     /// Tokens of prompts.
     pub input: i64,
@@ -210,19 +216,19 @@ macro_rules! rows {
 }
 
 impl Db {
-    /// Keeps a run that a client asks for, with its thread if that is new, and that those which it stops are to stop. From
-    /// here on it ends exactly once.
+    /// Stores a run requested by a client, with its thread if it is new, and cancels the runs that it stops. Once
+    /// stored, the run ends exactly once.
     pub async fn accept_run(&self, run: NewClientRun) -> Result<()> {
         let owner = self.process().to_owned();
         self.write(&crash::ACCEPT_RUN, move |tx| accept(tx, &run, &owner)).await
     }
 
-    /// Notes how a run that has not ended is to stop. The first word counts.
+    /// Records how to cancel an unfinished run. The first request is final.
     pub async fn cancel_run(&self, run: &RunId, action: CancelAction) -> Result<()> {
         self.execute(&crash::CANCEL_RUN, cancel(run, action)).await.map(drop)
     }
 
-    /// Records that this process is stopped in order, with its runs.
+    /// Records that this process is shutting down gracefully, with its unfinished runs.
     pub async fn suspend_runs(&self) -> Result<()> {
         let owner = self.process();
         self.execute(
@@ -233,8 +239,8 @@ impl Db {
         .map(drop)
     }
 
-    /// Makes the unfinished runs of other processes those of this one, and returns them: runs that had begun, then those
-    /// that waited, each in the order of their acceptance. The caller has the database alone, so no other process works.
+    /// Takes over the unfinished runs of other processes and returns them: started runs, then waiting ones, each in the
+    /// order of acceptance. The caller has exclusive use of the database, so no other process is working on them.
     pub async fn take_over_runs(&self) -> Result<Vec<RunRow>> {
         let owner = self.process().to_owned();
         self.write(&crash::TAKE_OVER_RUNS, move |tx| {
@@ -250,7 +256,7 @@ impl Db {
         .await
     }
 
-    /// Records that a run continues in this process. After a crash that counts; after a stop in order it does not.
+    /// Records that a run resumes in this process. It is counted only after a crash, not after a graceful shutdown.
     pub async fn resume_run(&self, run: &RunId) -> Result<()> {
         let sql = "UPDATE runs SET resumed = resumed + 1 - suspended, suspended = 0 WHERE id = $1";
         self.execute(&crash::RESUME_RUN, query(sql).bind(run.as_str())).await.map(drop)
@@ -267,7 +273,7 @@ impl Db {
         self.all(query(sql).bind(thread.as_str()).bind(limit).bind(offset)).await
     }
 
-    /// Returns the runs after which their threads are deleted, and were not yet.
+    /// Returns the runs whose threads are deleted after them.
     pub async fn temporary_runs(&self) -> Result<Vec<(ThreadId, RunId)>> {
         let sql = "SELECT thread, id FROM runs WHERE deletes_thread <> 0 ORDER BY thread, id";
         self.all(query(sql)).await
@@ -284,14 +290,26 @@ impl Db {
         self.all(query(sql).bind(thread).bind(run)).await
     }
 
-    /// Returns the runs of a thread, each with the time that it worked, in milliseconds, if it has ended.
+    /// Returns the runs of a thread, newest first, each with its user and its end.
+    pub async fn run_ends(
+        &self,
+        thread: &ThreadId,
+        limit: i64,
+        offset: i64,
+    ) -> Result<Vec<(RunId, UserId, Option<i64>)>> {
+        let sql = "SELECT id, user_id, ended FROM runs WHERE thread = $1
+            ORDER BY started DESC, id DESC LIMIT $2 OFFSET $3";
+        self.all(query(sql).bind(thread.as_str()).bind(limit).bind(offset)).await
+    }
+
+    /// Returns the runs of a thread, each with its duration in milliseconds if it has ended.
     pub async fn run_times(&self, thread: &ThreadId) -> Result<Vec<(RunId, Option<i64>)>> {
         let sql = "SELECT id, ended - begun FROM runs WHERE thread = $1";
         self.all(query(sql).bind(thread)).await
     }
 
-    /// Forgets a run that has ended and whose answer is delivered; its messages stay in its thread. Returns whether
-    /// there was one.
+    /// Deletes the record of a run that has ended and whose answer is delivered. Its messages stay in the thread.
+    /// Returns whether there was one.
     pub async fn delete_run(&self, thread: &ThreadId, run: &RunId) -> Result<bool> {
         let sql = "DELETE FROM runs WHERE thread = $1 AND id = $2 AND ended IS NOT NULL AND NOT EXISTS
             (SELECT 1 FROM turns WHERE turns.run = runs.id AND delivered IS NULL AND parked IS NULL)";
@@ -299,7 +317,7 @@ impl Db {
     }
 }
 
-/// Adds the record of a run of a chat, unless it exists.
+/// Adds the record of a chat's run, unless it exists.
 pub(crate) fn accept_of_chat(
     tx: &mut Tx<'_>,
     run: &RunId,
@@ -313,16 +331,17 @@ pub(crate) fn accept_of_chat(
     insert.bind(RunOrigin::Chat.as_str()).bind(owner).execute(tx).map(drop)
 }
 
-fn accept(tx: &mut Tx<'_>, run: &NewClientRun, owner: &str) -> Result<()> {
+/// Stores a run requested by a client, with its thread if it is new.
+pub(crate) fn accept(tx: &mut Tx<'_>, run: &NewClientRun, owner: &str) -> Result<()> {
     threads::used(tx, &run.folder, &run.account, run.now)?;
     let sql =
         "INSERT INTO runs (id, thread, model, started, user_id, assistant, request, metadata, multitask, deletes_thread,
-                owner)
-            VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8, $9, $10)";
+                owner, origin)
+            VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8, $9, $10, $11)";
     let insert = query(sql).bind(run.id.as_str()).bind(run.folder.thread.as_str()).bind(run.now);
     let insert = insert.bind(run.user.as_str()).bind(run.assistant.as_str()).bind(run.request.as_str());
     let insert = insert.bind(run.metadata.as_str()).bind(run.multitask.as_str());
-    insert.bind(i64::from(run.deletes_thread)).bind(owner).execute(tx)?;
+    insert.bind(i64::from(run.deletes_thread)).bind(owner).bind(run.origin.as_str()).execute(tx)?;
     if let Some((action, others)) = &run.cancels {
         for other in others {
             cancel(other, *action).execute(tx)?;

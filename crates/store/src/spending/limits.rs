@@ -1,8 +1,8 @@
-//! Budgets: how much of each is spent.
+//! Budgets and the counters of their spending.
 //!
-//! A counter is made when a budget is first asked for, as the sum of the calls that are settled already, and each
-//! settlement adds to it from then on. So a limit that an operator sets today includes earlier spending, and without
-//! any limit nothing is counted.
+//! A counter is created when a budget is first checked. It begins with the sum of the settled calls, and each later
+//! settlement adds to it. So a limit that an operator sets today includes earlier spending, and without any limit
+//! nothing is counted.
 
 use super::call::{CallSpending, ModelCall, tokens, total};
 use crate::{
@@ -11,17 +11,17 @@ use crate::{
 };
 use pudu_base::{BudgetScope, UserId};
 
-/// How long a counter is kept, in days: longer than any period.
+/// How long a counter is kept, in days. Longer than any period.
 const KEEP_COUNTERS: i64 = 40;
 
-/// Returns the statement that drops old counters, and from which day on they are kept.
+/// Returns the statement that deletes old counters, and the earliest day of creation that is kept.
 pub(crate) fn made_before(now: i64) -> (&'static str, i64) {
     const SQL: &str = "DELETE FROM budgets WHERE (scope, subject, unit, since, until) IN
         (SELECT scope, subject, unit, since, until FROM budgets WHERE made < $1 LIMIT $2)";
     (SQL, clock::day(now) - KEEP_COUNTERS)
 }
 
-/// Returns the statement that drops old spending.
+/// Returns the statement that deletes old spending.
 pub(crate) fn spent_before() -> &'static str {
     "DELETE FROM spending WHERE (run, call) IN (SELECT run, call FROM spending WHERE day < $1 LIMIT $2)"
 }
@@ -31,12 +31,12 @@ pub(crate) fn spent_before() -> &'static str {
 pub enum BudgetUnit {
     /// Tokens of prompts and replies.
     Tokens,
-    /// Millionths of a currency, by its code.
+    /// Millionths of a currency, given by its code.
     Money(String),
 }
 
 impl BudgetUnit {
-    /// Returns its word in the tables: the currency, or nothing.
+    /// Returns its name in the tables: the currency, or an empty text for tokens.
     fn as_str(&self) -> &str {
         match self {
             Self::Tokens => "",
@@ -45,16 +45,16 @@ impl BudgetUnit {
     }
 }
 
-/// A limit on the spending of a run, user, room or account, or of all.
+/// A limit on the spending of a run, user, room or bot, or on all spending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetLimit {
-    /// Whose spending it bounds.
+    /// The scope of the limited spending.
     pub scope: BudgetScope,
-    /// The id within the scope: a run, a user, a room, an account, or nothing.
+    /// The id within the scope: a run, user, room or bot, or an empty text.
     pub subject: String,
-    /// The first day, since 1970 in UTC.
+    /// The first day of the period, in days since 1970 in UTC.
     pub since: i64,
-    /// The day on which it is over.
+    /// The day after the period.
     pub until: i64,
     /// The unit.
     pub unit: BudgetUnit,
@@ -62,27 +62,27 @@ pub struct BudgetLimit {
     pub limit: i64,
 }
 
-/// How far a budget is used.
+/// Use of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetStanding {
-    /// Spent.
+    /// Amount spent.
     pub spent: i64,
-    /// Reserved by calls that are under way.
+    /// Amount reserved by calls in progress.
     pub reserved: i64,
-    /// Whether people were warned that little is left.
+    /// Whether people were warned that little remains.
     pub warned: bool,
 }
 
 impl Db {
-    /// Returns how far budgets are used, in their order.
+    /// Returns the use of budgets, in their order.
     pub async fn budget_standings(&self, limits: Vec<BudgetLimit>) -> Result<Vec<BudgetStanding>> {
         self.read_much(move |tx| read_standings(tx, &limits)).await
     }
 
-    /// Records that people were warned that little of a budget is left; returns whether that is new.
+    /// Records that people were warned that little of a budget remains. Returns whether this is the first warning.
     pub async fn budget_warned(&self, limit: BudgetLimit, now: i64) -> Result<bool> {
         self.write(&crash::BUDGET_WARNED, move |tx| {
-            // Under another limit people are warned again.
+            // If the limit changes, people are warned again.
             const SQL: &str = "UPDATE budgets SET warned = $6
                 WHERE scope = $1 AND subject = $2 AND unit = $3 AND since = $4 AND until = $5 AND warned <> $6";
             spent(tx, &limit, now)?;
@@ -106,7 +106,7 @@ pub(super) fn read_standings(tx: &mut Tx<'_>, limits: &[BudgetLimit]) -> Result<
     Ok(standings)
 }
 
-/// Returns how much of a budget is spent. Its counter is there from now on.
+/// Returns the spent amount of a budget, creating its counter if necessary.
 pub(super) fn spent(tx: &mut Tx<'_>, limit: &BudgetLimit, now: i64) -> Result<i64> {
     const MAKE: &str = "INSERT INTO budgets (scope, subject, unit, since, until, spent, warned, made)
         VALUES ($1, $2, $3, $4, $5, $6, 0, $7)";
@@ -118,7 +118,7 @@ pub(super) fn spent(tx: &mut Tx<'_>, limit: &BudgetLimit, now: i64) -> Result<i6
     Ok(spent)
 }
 
-/// Returns how much of a budget calls that are under way may spend.
+/// Returns the amount of a budget that is reserved by calls in progress.
 pub(super) fn reserved(tx: &mut Tx<'_>, limit: &BudgetLimit) -> Result<i64> {
     sum(tx, limit, "reservations", &total("tokens"))
 }
@@ -128,7 +128,7 @@ fn settled(tx: &mut Tx<'_>, limit: &BudgetLimit) -> Result<i64> {
 }
 
 fn sum(tx: &mut Tx<'_>, limit: &BudgetLimit, table: &str, tokens: &str) -> Result<i64> {
-    let whose = match limit.scope {
+    let condition = match limit.scope {
         BudgetScope::Run => "run = $1",
         BudgetScope::Person => "user_id = $1",
         BudgetScope::Room => "room = $1 AND room <> ''",
@@ -139,7 +139,7 @@ fn sum(tx: &mut Tx<'_>, limit: &BudgetLimit, table: &str, tokens: &str) -> Resul
         BudgetUnit::Tokens => (tokens.to_owned(), ""),
         BudgetUnit::Money(_) => (total("cost"), " AND currency = $4"),
     };
-    let sql = format!("SELECT {amount} FROM {table} WHERE {whose} AND day >= $2 AND day < $3{of}");
+    let sql = format!("SELECT {amount} FROM {table} WHERE {condition} AND day >= $2 AND day < $3{of}");
     let sum = query(sql).bind(&limit.subject).bind(limit.since).bind(limit.until);
     let sum = if of.is_empty() { sum } else { sum.bind(limit.unit.as_str()) };
     sum.fetch_one(tx)
@@ -156,7 +156,7 @@ fn keyed<'q>(sql: &'static str, limit: &'q BudgetLimit) -> crate::engines::State
     keyed.bind(limit.since).bind(limit.until)
 }
 
-/// Adds a user's call to all budgets that it is a part of.
+/// Adds a user's call to all budgets that it counts towards.
 pub(super) fn count(tx: &mut Tx<'_>, call: &ModelCall, user: &str, spent: &CallSpending) -> Result<()> {
     const SQL: &str =
         "UPDATE budgets SET spent = CASE WHEN spent > 1000000000000000000 THEN spent ELSE spent + $1 END WHERE unit = $2 AND since <= $3 AND until > $3 AND

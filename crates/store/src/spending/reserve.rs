@@ -1,6 +1,6 @@
-//! Reservations: the amount that a call may spend of each budget that it is a part of. They are made before the call,
-//! and end when it is settled. One that a process left behind when it died is settled at the next start for its prompt,
-//! which the provider may have read; the unreported reply is not charged.
+//! Reservations: how much a call may spend from each of its budgets. A reservation is made before the call and ends
+//! when the call is settled. If the process dies, the next start charges the prompt, which the provider may have read,
+//! but not the unreported reply.
 
 use super::{
     call::{CallSpending, Cost, ModelCall, Spender},
@@ -13,7 +13,7 @@ use crate::{
 };
 use pudu_base::{BudgetScope, ModelCaller, Usage, UserId};
 
-/// Maximum number of earlier processes' reservations settled in one transaction.
+/// Maximum number of reservations of earlier processes that are settled in one transaction.
 const MAX_LEFT: i64 = 500;
 
 /// Maximum cost of a call if one model answers it.
@@ -21,11 +21,11 @@ const MAX_LEFT: i64 = 500;
 pub struct CallOffer {
     /// The model.
     pub model: String,
-    /// Tokens of the prompt, as they are estimated.
+    /// Estimated tokens of the prompt.
     pub input: i64,
-    /// Tokens of the reply at most.
+    /// Maximum length of the reply, in tokens.
     pub output: i64,
-    /// The cost of both; none where the model has no price.
+    /// The cost of both; `None` if the model has no price.
     pub cost: Option<OfferCost>,
 }
 
@@ -34,56 +34,58 @@ pub struct CallOffer {
 pub struct OfferCost {
     /// The currency's code.
     pub currency: String,
-    /// That of the prompt.
+    /// Cost of the prompt.
     pub input: i64,
-    /// That of the longest reply.
+    /// Cost of the longest reply.
     pub output: i64,
 }
 
-/// A call that wants to be made.
+/// A requested call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The call.
     pub call: ModelCall,
     /// Its maximum cost.
     pub offer: CallOffer,
-    /// Its maximum cost with a cheaper model, and the share of a budget, in thousandths, from which that model answers.
+    /// Its maximum cost with a cheaper model, and the spent share of a budget, in thousandths, at which that model
+    /// takes over.
     pub cheaper: Option<(CallOffer, i64)>,
-    /// A reply of fewer tokens is not worth a call.
+    /// Minimum length of a reply that is worth a call, in tokens.
     pub least: i64,
-    /// Whether it waits for calls that may spend all that is left. If not, the cheaper model is tried before it is refused.
+    /// Whether to wait for calls in progress that may use up a budget. Otherwise the cheaper model is tried before the
+    /// call is refused.
     pub waits: bool,
-    /// The budgets that it is a part of.
+    /// The budgets that it counts towards.
     pub limits: Vec<BudgetLimit>,
 }
 
-/// Whether a call may be made.
+/// Decision on a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReserveOutcome {
-    /// It may.
+    /// The call may be made.
     Granted {
         /// Whether the cheaper model answers.
         cheaper: bool,
-        /// Place of the budget that did not suffice for the other model, if that is why.
+        /// Index of the budget that was too small for the regular model, if this is the reason for the cheaper one.
         short_of: Option<usize>,
-        /// Tokens that the reply may have.
+        /// Maximum length of the reply, in tokens.
         output: i64,
     },
-    /// Not before calls that are under way have ended: they may spend all that is left of the budget at this place.
+    /// The call has to wait for calls in progress, which may use up the budget at this index.
     Busy(usize),
-    /// Not before a budget begins again: it is used up, or the remaining part does not suffice.
+    /// The call has to wait for the next period of a budget that has too little left, or nothing.
     TooLittle {
-        /// Its place.
+        /// Index of the budget.
         place: usize,
         /// Amount spent of the budget.
         spent: i64,
-        /// Needed for the prompt and the shortest reply that is worth a call; none where that cannot be counted.
+        /// Amount needed for the prompt and the shortest reply that is worth a call; `None` if it cannot be computed.
         needs: Option<i64>,
     },
 }
 
 impl Db {
-    /// Reserves a call's maximum spending of each budget that it is a part of, or nothing.
+    /// Reserves a call's maximum spending in each of its budgets, or nothing.
     pub async fn reserve(&self, reservation: Reservation) -> Result<ReserveOutcome> {
         let owner = self.process().to_owned();
         self.write(&crash::RESERVE, move |tx| {
@@ -101,7 +103,7 @@ impl Db {
         .await
     }
 
-    /// Returns whether a call might be made now, without reserving anything.
+    /// Returns the decision on a call without reserving anything.
     pub async fn reservable(&self, reservation: &Reservation) -> Result<ReserveOutcome> {
         let reservation = reservation.clone();
         self.read(move |tx| {
@@ -112,8 +114,8 @@ impl Db {
         .await
     }
 
-    /// Settles the open reservations of earlier processes, each for its prompt; returns their number. For a process
-    /// that has the database alone.
+    /// Settles the open reservations of earlier processes, each for its prompt, and returns their number. Only for a
+    /// process with exclusive use of the database.
     pub async fn settle_left(&self) -> Result<u64> {
         let mut settled = 0;
         loop {
@@ -139,8 +141,8 @@ impl Db {
 }
 
 impl CallOffer {
-    /// Returns the amounts that the offer takes of a budget: for the prompt, and for the longest reply. None if they
-    /// cannot be counted.
+    /// Returns the offer's cost in a budget's unit, for the prompt and for the longest reply, or `None` if it cannot be
+    /// computed.
     fn amounts(&self, unit: &BudgetUnit) -> Option<(i64, i64)> {
         match (unit, &self.cost) {
             (BudgetUnit::Tokens, _) => Some((self.input, self.output)),
@@ -151,9 +153,10 @@ impl CallOffer {
         }
     }
 
-    /// Returns how many tokens a reply may have for an amount of a budget; fewer than none where not even the prompt fits.
+    /// Returns the length of the longest reply that the remaining amount of a budget allows, in tokens, or -1 if not
+    /// even the prompt fits.
     fn affordable(&self, unit: &BudgetUnit, left: i64) -> i64 {
-        // An amount that cannot be counted is too much.
+        // A cost that cannot be computed is treated as too high.
         let Some((prompt, reply)) = self.amounts(unit) else { return -1 };
         let left = left.saturating_sub(prompt);
         if left < 0 {
@@ -162,17 +165,17 @@ impl CallOffer {
         if reply <= left {
             return self.output;
         }
-        // A product of two amounts may need more digits than an amount has.
+        // The product of two amounts may exceed an `i64`.
         i64::try_from(i128::from(self.output) * i128::from(left) / i128::from(reply)).unwrap_or(self.output)
     }
 
-    /// Returns the amount of a budget that it needs with a reply of `least` tokens; none if that cannot be counted.
+    /// Returns the offer's cost with a reply of `least` tokens, or `None` if it cannot be computed.
     #[must_use]
     pub fn needs(&self, unit: &BudgetUnit, least: i64) -> Option<i64> {
         self.amounts(unit).map(|_| self.cost(unit, least.min(self.output)))
     }
 
-    /// Returns the amount that the offer takes of a budget with a reply of `output` tokens.
+    /// Returns the offer's cost in a budget's unit with a reply of `output` tokens.
     fn cost(&self, unit: &BudgetUnit, output: i64) -> i64 {
         let Some((prompt, reply)) = self.amounts(unit) else { return i64::MAX };
         let share = match self.output {
@@ -186,8 +189,8 @@ impl CallOffer {
     }
 }
 
-/// Chooses an offer, by the spent and the reserved amount of each limit. The cheaper one is chosen from its share on,
-/// and where the other one is too dear.
+/// Chooses an offer by the amounts spent and reserved under each limit. The cheaper offer is chosen once a budget has
+/// reached its share, or if the regular one is too expensive.
 fn choose<'r>(reservation: &'r Reservation, standings: &[(i64, i64)]) -> (ReserveOutcome, &'r CallOffer) {
     let own = || (decide(reservation, &reservation.offer, standings, false), &reservation.offer);
     let Some((cheaper, from)) = &reservation.cheaper else { return own() };
@@ -222,7 +225,7 @@ fn choose<'r>(reservation: &'r Reservation, standings: &[(i64, i64)]) -> (Reserv
     }
 }
 
-/// Judges whether an offer can be taken.
+/// Decides whether the budgets allow an offer.
 fn decide(
     reservation: &Reservation,
     offer: &CallOffer,
@@ -238,8 +241,8 @@ fn decide(
     let short = all()
         .filter(|(_, (limit, (spent, _)))| affordable(limit, *spent) < least)
         .map(|(place, (limit, (spent, _)))| (place, limit, *spent, offer.needs(&limit.unit, least)));
-    // The one that never suffices counts most, then the one that opens last. A new run has a new budget, and so is nothing
-    // to wait for.
+    // Reports the budget that can never suffice, otherwise the one whose period ends last. The budget of a run comes
+    // last, because a new run has a new budget.
     let weight = |(_, limit, _, needs): &(usize, &BudgetLimit, i64, Option<i64>)| {
         (needs.is_some_and(|needs| needs > limit.limit), limit.scope != BudgetScope::Run, limit.until)
     };
@@ -290,15 +293,15 @@ fn keep(tx: &mut Tx<'_>, call: &ModelCall, offer: &CallOffer, output: i64, owner
     insert.execute(tx).map(drop)
 }
 
-/// Ends a reservation; one that has ended already is left alone.
+/// Ends a reservation. Does nothing if it has already ended.
 pub(super) fn release(tx: &mut Tx<'_>, call: &str) -> Result<()> {
     query("DELETE FROM reservations WHERE call = $1").bind(call).execute(tx).map(drop)
 }
 
-/// A reservation of a process that is gone.
+/// A reservation left by an earlier process.
 struct LeftReservation {
     call: ModelCall,
-    /// The user; empty if unknown by now.
+    /// The user; empty if no longer known.
     user: String,
     spent: CallSpending,
 }

@@ -1,4 +1,4 @@
-//! The row of a call that is settled.
+//! The row of a settled call.
 
 use super::{
     call::{CallSpending, Cost, ModelCall, Spender, tokens},
@@ -10,8 +10,8 @@ use crate::{
 };
 use pudu_base::{Usage, UserId};
 
-/// Stores the spending of a user's call, and counts it in all budgets that it is a part of; a call that is settled
-/// already is skipped. The user is empty if unknown by now.
+/// Stores the spending of a user's call, and adds it to all budgets that it counts towards. Skips a call that is
+/// already settled. The user is empty if no longer known.
 pub(super) fn spend(tx: &mut Tx<'_>, call: &ModelCall, user: &str, spent: &CallSpending) -> Result<()> {
     const SQL: &str =
         "INSERT INTO spending (run, call, thread, account, person, user_id, room, caller, model, day,

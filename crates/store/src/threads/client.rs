@@ -1,4 +1,4 @@
-//! Threads as clients of the API see them, which are their own: those that they made, and those of their chats.
+//! Threads as API clients see them: the ones that they created, and those of their users' chats.
 
 use crate::{
     Db, Result, crash,
@@ -14,21 +14,21 @@ pub struct ClientThread {
     pub id: ThreadId,
     /// The owner.
     pub user: UserId,
-    /// The account that it belongs to; that of the API for threads that clients made.
+    /// The bot through which it is used, or `api` for threads created by clients.
     pub account: String,
     /// Its title; empty until it has one.
     pub title: String,
-    /// The assistant that it was made for; empty if none was named.
+    /// The assistant for which it was created; empty if none was given.
     pub assistant: String,
-    /// Notes of clients, JSON, or empty.
+    /// Metadata of clients, JSON, or empty.
     pub metadata: String,
     /// Whether it is pinned above others in lists.
     pub pinned: bool,
-    /// When it was made, in milliseconds since 1970.
+    /// Time of its creation, in milliseconds since 1970.
     pub created: i64,
-    /// When it was last used.
+    /// Time of its last use.
     pub updated: i64,
-    /// How its newest run ended, JSON; `None` if it has not, or there is none.
+    /// Outcome of its newest run, JSON; `None` if the run has not ended, or there is none.
     pub outcome: Option<String>,
 }
 
@@ -45,31 +45,31 @@ from_row!(ClientThread {
     outcome,
 });
 
-/// A thread to make.
+/// A thread to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewThread {
     /// Its id and its owner.
     pub folder: ThreadFolder,
-    /// The account that it counts for.
+    /// Its `account`: `api` for clients.
     pub account: String,
     /// The assistant; may be empty.
     pub assistant: String,
-    /// Notes of the client, JSON.
+    /// Metadata of the client, JSON.
     pub metadata: String,
-    /// When, in milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     pub now: i64,
 }
 
-/// Change of a thread's row: `None` leaves a column as it is.
+/// Change of a thread's row. `None` leaves a column unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadChange {
-    /// Notes of clients, JSON.
+    /// Metadata of clients, JSON.
     pub metadata: Option<String>,
     /// Whether it is pinned above others in lists.
     pub pinned: Option<bool>,
     /// Its title.
     pub title: Option<String>,
-    /// When it was used.
+    /// Time of its last use.
     pub updated: Option<i64>,
 }
 
@@ -86,7 +86,8 @@ macro_rules! rows {
 pub(crate) use rows;
 
 impl Db {
-    /// Makes a thread and returns whether it is new. A thread with the id, of any user, does not change.
+    /// Creates a thread and returns whether it is new. An existing thread with the id, even another user's, is not
+    /// changed.
     pub async fn create_thread(&self, thread: NewThread) -> Result<bool> {
         self.write(&crash::CREATE_THREAD, move |tx| {
             let id = thread.folder.thread.as_str();

@@ -1,4 +1,4 @@
-//! The past of threads: their writes with their times, and their earlier states. Nothing is kept for it beyond the log.
+//! The history of threads, read from the log: writes with their times, and earlier states.
 
 use crate::{
     Db, Result,
@@ -14,7 +14,7 @@ pub struct LogEntry {
     pub seq: Seq,
     /// The run that wrote it.
     pub run: RunId,
-    /// When, in milliseconds since 1970; 0 in rows of before that was noted.
+    /// Time of the write, in milliseconds since 1970; 0 in rows written by versions that did not record it.
     pub at: i64,
     /// The change.
     pub update: Update,
@@ -29,7 +29,7 @@ impl FromRow for LogEntry {
 }
 
 impl Db {
-    /// Returns up to `limit` rows of a thread's log behind a position, oldest first; of one run if it is named.
+    /// Returns up to `limit` rows of a thread's log after a position, oldest first, only those of one run if given.
     pub async fn log_after(
         &self,
         thread: &ThreadId,
@@ -49,8 +49,14 @@ impl Db {
         self.all(query(sql).bind(thread).bind(before).bind(limit)).await
     }
 
-    /// Returns a thread as it was behind a row of its log, and the position of the last row that was read: another one
-    /// where the log is shorter.
+    /// Returns the position of the newest row of a thread's log; 0 if there is none.
+    pub async fn newest_row(&self, thread: &ThreadId) -> Result<Seq> {
+        let sql = "SELECT COALESCE(MAX(seq), 0) FROM log WHERE thread = $1";
+        self.one(query(sql).bind(thread)).await
+    }
+
+    /// Returns the state of a thread after a row of its log, and the position of the last row that was read, which is
+    /// lower than `seq` if the log is shorter.
     pub async fn state_at(&self, thread: &ThreadId, seq: Seq) -> Result<(Seq, ThreadState)> {
         let thread = thread.clone();
         self.read_much(move |tx| {
@@ -71,7 +77,7 @@ impl Db {
         .await
     }
 
-    /// Returns the positions of the first and the last row that a run wrote.
+    /// Returns the positions of the first and the last row written by a run.
     pub async fn span_of_run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<(Seq, Seq)>> {
         let sql = "SELECT MIN(seq), MAX(seq) FROM log WHERE thread = $1 AND run = $2";
         let (first, last): (Option<Seq>, Option<Seq>) = self.one(query(sql).bind(thread).bind(run)).await?;

@@ -1,10 +1,10 @@
-//! Threads: an append-only log per thread, and a snapshot where it saves reading.
+//! Thread logs: an append-only log per thread, and a snapshot if it makes loads faster.
 //!
-//! An append writes its own rows and checks nothing but the position. A load reads the newest snapshot and
-//! the rows after it. A snapshot is stored when most of the rows read are history (replaced, removed, ended):
-//! then a load costs as much as the thread's present state, and the snapshot costs less than the rows that it
-//! spares. A thread that only grows gets none: its snapshot would be a second copy of the thread. Rows stay in any
-//! case: a snapshot is a shortcut, never the only copy.
+//! An append writes its rows and checks only the position. A load reads the newest snapshot and the rows after it. A
+//! snapshot is stored when most of the rows read are history (replaced, removed or ended): the cost of a load is then
+//! that of the thread's current state, and the snapshot is smaller than the rows that it lets a load skip. A thread
+//! that only grows gets no snapshot, which would be a second copy of the thread. Rows are never deleted for a snapshot,
+//! so it is never the only copy.
 //!
 //! Deliberately absent: a cache. Callers that run threads keep their state between runs.
 
@@ -17,7 +17,8 @@ use crate::{
 };
 use pudu_base::{BoxFuture, LogError, RunId, Seq, ThreadId, ThreadLog, ThreadState, Update};
 
-/// Rows of fewer bytes than this are read faster than a snapshot is written.
+/// How far the rows after a snapshot must exceed its size for a new one, in bytes. Reading less is faster than writing
+/// a snapshot.
 const FLOOR: usize = 64 * 1024;
 
 const MOVED: StoreError = StoreError::Conflict("the thread has moved on");
@@ -63,16 +64,16 @@ impl LogRows {
     }
 }
 
-/// A thread as far as it has been read.
+/// A thread that is being loaded.
 #[derive(Default)]
 struct LoadedThread {
     seq: Seq,
     state: ThreadState,
-    /// The newest snapshot, in bytes; 0 without one.
+    /// Size of the newest snapshot, in bytes; 0 if there is none.
     snapshot_bytes: usize,
     /// Size of the rows after the snapshot, in bytes.
     tail_bytes: usize,
-    /// Number of entries read: those of the snapshot and the rows after it.
+    /// Number of entries read: those of the snapshot, and the rows after it.
     read: usize,
 }
 
@@ -82,7 +83,7 @@ impl Db {
         self.write(&crash::APPEND, move |tx| append(tx, &rows)).await
     }
 
-    /// Loads a thread, and keeps a snapshot if that is worth it and the tail outgrew the one before by
+    /// Loads a thread, and stores a snapshot if it is worthwhile and the rows after the earlier one exceed it by
     /// `floor` bytes.
     async fn load_past(&self, thread: &ThreadId, floor: usize) -> Result<(Seq, ThreadState)> {
         let id = thread.clone();
@@ -101,13 +102,12 @@ impl Db {
         Ok((loaded.seq, loaded.state))
     }
 
-    /// A load that could not keep its snapshot is a good load: the next one will try.
+    /// Stores a snapshot. A failure is only logged, because the next load tries again.
     async fn keep_snapshot(&self, thread: &ThreadId, loaded: &LoadedThread) {
         let Ok(body) = to_json(&loaded.state) else { return };
         let (id, seq) = (thread.clone(), loaded.seq);
         let kept = self.write(&crash::SNAPSHOT, move |tx| {
-            // Stores a snapshot, unless the thread was deleted meanwhile. If two loads come together, the one that read further
-            // wins.
+            // Skipped if the thread has been deleted. Of two concurrent loads, the one that read further wins.
             let sql = "INSERT INTO snapshots (thread, seq, body)
                 SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), CAST($3 AS TEXT)
                 WHERE EXISTS (SELECT 1 FROM threads WHERE id = $1 AND seq >= $2)
@@ -134,8 +134,8 @@ impl LoadedThread {
         Ok(())
     }
 
-    /// Returns whether more than half of the entries read are history, and the rows outgrew the last snapshot by
-    /// `floor` bytes.
+    /// Returns whether more than half of the entries read are history, and the rows exceed the last snapshot by `floor`
+    /// bytes.
     fn worth_keeping(&self, floor: usize) -> bool {
         self.tail_bytes > self.snapshot_bytes.saturating_add(floor) && self.read > 2 * self.entries()
     }
@@ -155,17 +155,17 @@ fn newest_snapshot(tx: &mut Tx<'_>, thread: &ThreadId) -> Result<LoadedThread> {
     Ok(loaded)
 }
 
-/// Returns the state of a thread's snapshot, if it is at a position or before it; otherwise an empty one.
+/// Returns the state of a thread's snapshot if it is not after a position, otherwise an empty state.
 pub(crate) fn snapshot_until(tx: &mut Tx<'_>, thread: &ThreadId, until: Seq) -> Result<(Seq, ThreadState)> {
     let newest = newest_snapshot(tx, thread)?;
     Ok(if newest.seq <= until { (newest.seq, newest.state) } else { Default::default() })
 }
 
-/// Rows that go in one statement: no database takes more than 32,766 values in one.
+/// Maximum number of rows inserted by one statement. SQLite allows 32,766 values in one.
 const ROWS_AT_ONCE: usize = 500;
 
-/// The thread's own row has its position: an append that finds another one there changes nothing, and of two concurrent
-/// instances one waits for the other.
+/// Appends rows. Changes nothing if the position in the thread's row is not the expected one. The row's lock serializes
+/// concurrent appends.
 pub(crate) fn append(tx: &mut Tx<'_>, rows: &LogRows) -> Result<Seq> {
     let new = Seq::try_from(rows.bodies.len()).unwrap_or(Seq::MAX);
     let seq = rows.at.saturating_add(new);
@@ -183,7 +183,7 @@ pub(crate) fn append(tx: &mut Tx<'_>, rows: &LogRows) -> Result<Seq> {
     Ok(seq)
 }
 
-/// Returns the statement that inserts `count` rows: thread, time, run and first position, and then the bodies.
+/// Returns the statement that inserts `count` rows. Its values are thread, time, run, first position, then the bodies.
 fn insert_rows(count: usize) -> String {
     let row = |n: usize| format!("($1, $4 + {n}, ${}, $2, $3)", n + 5);
     let rows = (0..count).map(row).collect::<Vec<_>>().join(", ");
@@ -228,7 +228,7 @@ mod tests {
         ]
     }
 
-    /// States are equal whatever the order of their messages; their JSON is not.
+    /// States compare equal regardless of the order of their messages; their JSON does not.
     fn json(state: &ThreadState) -> String {
         serde_json::to_string(state).unwrap()
     }
@@ -237,7 +237,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
         #[test]
-        fn loading_is_folding_and_snapshots_change_nothing(
+        fn loading_replays_the_log_and_snapshots_change_nothing(
             appends in prop::collection::vec(
                 (prop::collection::vec(update(), 0..5), any::<bool>()), 0..12)
         ) {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_gap_in_a_thread_is_damage() {
+    async fn a_gap_in_a_log_is_corruption() {
         let db = Db::open(&DbLocation::Memory).await.unwrap();
         let thread = ThreadId::from("thread");
         let updates = [Update::Remove("1".into()), Update::Remove("2".into()), Update::Remove("3".into())];

@@ -1,7 +1,7 @@
-//! Members of a room's thread: the people who said something to the agent in it, and who may read it.
+//! Members of a room's thread: the people who wrote to the agent in it. They may read it.
 //!
-//! A row has the person as the platform knows them. The table of identities maps that person to a user at the time of a
-//! query: a person who was unlinked is no member's identity any more.
+//! A row contains the platform identity. The table of identities maps it to a user at the time of a query, so a user
+//! loses access when the identity is unlinked.
 
 use crate::{
     Db, Result, TurnId,
@@ -26,7 +26,7 @@ impl Db {
     }
 }
 
-/// Notes people as members of the thread of a turn, if it has one.
+/// Records people as members of the thread of a turn, if it has one.
 pub(crate) fn join(tx: &mut Tx<'_>, turn: &TurnId, people: &[String]) -> Result<()> {
     let sql = "INSERT INTO thread_people (thread, account, person, at)
         SELECT thread, account, $2, created FROM turns WHERE id = $1 AND thread IS NOT NULL ON CONFLICT DO NOTHING";

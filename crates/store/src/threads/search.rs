@@ -1,4 +1,4 @@
-//! Searches among the threads that a user may read, in one statement and the order that the client asks for.
+//! Searches the threads that a user may read, with one statement, in the order that the client requests.
 
 use crate::{
     ClientThread, Db, Result,
@@ -8,12 +8,12 @@ use crate::{
 use pudu_base::{ThreadId, UserId};
 use std::{collections::HashMap, fmt::Write, sync::Arc};
 
-/// State of a thread's runs, in LangGraph's words.
+/// Status of a thread, as defined by LangGraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadRunStatus {
-    /// No run works, and the newest one succeeded.
+    /// No run is active, and the newest one succeeded.
     Idle,
-    /// A run works or waits to.
+    /// A run is active or waiting.
     Busy,
     /// The newest run was stopped.
     Interrupted,
@@ -25,7 +25,7 @@ impl ThreadRunStatus {
     /// All states.
     pub const ALL: [Self; 4] = [Self::Idle, Self::Busy, Self::Interrupted, Self::Error];
 
-    /// Returns LangGraph's word.
+    /// Returns LangGraph's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,71 +37,71 @@ impl ThreadRunStatus {
     }
 }
 
-/// Key by which found threads are sorted. Threads with the same key come pinned first, then by their last use.
+/// Sort key of found threads. Threads with equal keys are sorted by whether they are pinned, then by last use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThreadOrder {
-    /// When the thread was last used; pinned threads come first.
+    /// Whether the thread is pinned, then the time of the last use.
     #[default]
     Updated,
-    /// When the thread was made.
+    /// Time of creation.
     Created,
     /// The id.
     Id,
-    /// The word of the status.
+    /// The name of the status.
     Status,
 }
 
-/// Place of a thread in the order of [`ThreadOrder::Updated`], from which a list continues regardless of later writes.
+/// Position of a thread in the order of [`ThreadOrder::Updated`]. A list can continue there regardless of later writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadCursor {
     /// Whether the thread was pinned.
     pub pinned: bool,
-    /// When the thread was last used.
+    /// Time of the thread's last use.
     pub updated: i64,
     /// The thread.
     pub id: String,
 }
 
 impl ThreadCursor {
-    /// Returns the place of a thread.
+    /// Returns the position after a thread.
     #[must_use]
     pub fn behind(thread: &ClientThread) -> Self {
         Self { pinned: thread.pinned, updated: thread.updated, id: thread.id.to_string() }
     }
 }
 
-/// Facts by which [`ThreadQuery::fits`] chooses.
+/// Input of [`ThreadQuery::fits`].
 #[derive(Debug)]
 pub struct ThreadFacts {
     /// The title; may be empty.
     pub title: String,
-    /// Notes of clients, JSON, or empty.
+    /// Metadata of clients, JSON, or empty.
     pub metadata: String,
     /// Whether the thread is pinned.
     pub pinned: bool,
 }
 
-/// Condition on a thread that SQL does not know, as the meaning of its notes.
+/// Condition on a thread that SQL cannot express, such as one on its metadata.
 pub type ThreadCondition = Arc<dyn Fn(&ThreadFacts) -> bool + Send + Sync>;
 
-/// Threads that a client looks for.
+/// A client's search for threads.
 #[derive(Clone, Default)]
 pub struct ThreadQuery {
-    /// Their ids, if only these are wanted.
+    /// Ids that the search is limited to.
     pub ids: Option<Vec<String>>,
-    /// Their status.
+    /// The required status.
     pub status: Option<ThreadRunStatus>,
-    /// The threads on which runs work at the moment.
+    /// The threads with active runs.
     pub busy: Vec<ThreadId>,
     /// A further condition.
     pub fits: Option<ThreadCondition>,
     /// The order.
     pub order: ThreadOrder,
-    /// Whether the order is reversed, the smallest or oldest first.
+    /// Whether the smallest or oldest come first.
     pub ascending: bool,
-    /// Where the list continues. It counts in the order of [`ThreadOrder::Updated`] alone, and not in the reverse one.
+    /// Position where the list continues. Valid only in the descending order of [`ThreadOrder::Updated`].
     pub after: Option<ThreadCursor>,
-    /// Number of threads to leave out.
+    /// Number of threads to skip.
     pub offset: usize,
     /// Maximum number of threads.
     pub limit: usize,
@@ -116,7 +116,7 @@ pub struct FoundThreads {
     pub has_more: bool,
 }
 
-/// A thread that may be one of the wanted.
+/// A thread that SQL found, before the further condition.
 struct ThreadCandidate(String, ThreadFacts);
 
 impl FromRow for ThreadCandidate {
@@ -131,13 +131,13 @@ impl FromRow for ThreadCandidate {
 }
 
 impl Db {
-    /// Finds threads that a user may read: own ones, and those of rooms with the user as a member.
+    /// Finds threads that a user may read: the user's own, and room threads with the user as a member.
     pub async fn find_threads(&self, user: &UserId, filter: &ThreadQuery) -> Result<FoundThreads> {
         let (user, filter) = (user.clone(), filter.clone());
         self.read_much(move |tx| find(tx, &user, &filter)).await
     }
 
-    /// Counts the threads that a filter finds, whatever its limit and offset.
+    /// Counts the threads that a filter finds, ignoring its limit and offset.
     pub async fn count_threads(&self, user: &UserId, filter: &ThreadQuery) -> Result<usize> {
         let (user, filter) = (user.clone(), filter.clone());
         self.read_much(move |tx| {
@@ -182,7 +182,7 @@ fn find(tx: &mut Tx<'_>, user: &UserId, filter: &ThreadQuery) -> Result<FoundThr
     Ok(FoundThreads { threads: whole(tx, &ids)?, has_more })
 }
 
-/// Reads whole threads in the order of their ids.
+/// Reads complete threads in the order of `ids`.
 fn whole(tx: &mut Tx<'_>, ids: &[String]) -> Result<Vec<ClientThread>> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -197,14 +197,14 @@ fn whole(tx: &mut Tx<'_>, ids: &[String]) -> Result<Vec<ClientThread>> {
     Ok(threads)
 }
 
-/// A statement in the making, and its values.
+/// A statement under construction, and its values.
 struct Select<'q> {
     sql: String,
     values: Vec<BoundValue<'q>>,
 }
 
 impl<'q> Select<'q> {
-    /// Selects columns of the threads that fit, as far as SQL knows.
+    /// Selects columns of the threads that match the conditions in SQL.
     fn new(columns: &str, user: &'q UserId, filter: &'q ThreadQuery) -> Self {
         let sql =
             format!("SELECT {columns} FROM threads WHERE (user_id = $1 OR id IN ({}))", threads_of_member!());
@@ -233,11 +233,11 @@ impl<'q> Select<'q> {
 
     fn bind(&mut self, value: impl Into<BoundValue<'q>>) {
         self.values.push(value.into());
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         write!(self.sql, "${}", self.values.len()).ok();
     }
 
-    /// Adds a list of texts, behind an empty one: PostgreSQL takes no list without members.
+    /// Appends a list of texts that begins with an empty text, because SQL does not allow an empty list.
     fn list(&mut self, texts: impl Iterator<Item = &'q str>) {
         self.sql.push_str("(''");
         for text in texts {
@@ -247,12 +247,12 @@ impl<'q> Select<'q> {
         self.sql.push(')');
     }
 
-    /// Adds the word of a thread's status.
+    /// Appends the expression for a thread's status.
     fn status(&mut self, busy: &'q [ThreadId]) {
         self.sql.push_str("CASE WHEN id IN ");
         self.list(busy.iter().map(ThreadId::as_str));
         self.sql.push_str(" THEN 'busy' ");
-        // The text of an outcome begins with its status.
+        // The JSON of an outcome begins with its status.
         self.sql.push_str(
             "ELSE COALESCE((SELECT CASE WHEN outcome IS NULL OR outcome LIKE '{\"status\":\"success\"%' THEN 'idle'
                 WHEN outcome LIKE '{\"status\":\"stopped\"%' THEN 'interrupted' ELSE 'error' END

@@ -1,4 +1,4 @@
-//! Steps of sub-agents, read from the logs of their parents' threads.
+//! Stages of sub-agents' tasks, read from the logs of their parents' threads.
 
 use super::history::LogEntry;
 use crate::{Db, Result, engines::query};
@@ -11,35 +11,35 @@ pub struct TaskRow {
     pub seq: Seq,
     /// The run.
     pub run: RunId,
-    /// When it was written, in milliseconds since 1970.
+    /// Time of the write, in milliseconds since 1970.
     pub at: i64,
-    /// The call that gave the task.
+    /// The tool call that started the task.
     pub call: CallId,
     /// The stage.
     pub stage: TaskStage,
 }
 
-/// Which stages are read.
+/// Filter for stages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskFilter {
-    /// Only those of this run.
+    /// Only stages of this run.
     pub run: Option<RunId>,
-    /// Only those of this task.
+    /// Only stages of this task.
     pub call: Option<CallId>,
-    /// Only those behind this position.
+    /// Only stages after this position.
     pub after: Seq,
-    /// Maximum number of the log's rows with a stage that are read.
+    /// Maximum number of stages to read from the log.
     pub limit: u32,
 }
 
 impl Db {
-    /// Returns the stages of a thread's tasks, oldest first, and the position behind which there may be more.
+    /// Returns the stages of a thread's tasks, oldest first, and the position to continue after if there may be more.
     pub async fn task_stages(
         &self,
         thread: &ThreadId,
         filter: &TaskFilter,
     ) -> Result<(Vec<TaskRow>, Option<Seq>)> {
-        // The kind of an update is the first that its text says.
+        // The JSON of an update begins with its kind.
         let sql = "SELECT seq, run, at, body FROM log
             WHERE thread = $1 AND seq > $2 AND run = COALESCE($3, run) AND body LIKE '{\"op\":\"task\",%'
             ORDER BY seq LIMIT $4";

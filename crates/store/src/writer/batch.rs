@@ -1,9 +1,9 @@
 //! Commits jobs of the writer, many in one transaction.
 //!
-//! A job that fails is not allowed to harm its neighbours: the transaction is rolled back, the job is put aside to run
-//! alone, and the others run again without it. A database that fails is waited for, with all jobs. So a job may run more
-//! than once, and only its last run counts. A transaction that is late is tried again with half of the jobs, so that
-//! work that is only too much at once gets done.
+//! A failed job does not affect the others: the transaction is rolled back, the others run again without it, and it
+//! runs alone at the end. During an outage of the database, all jobs wait. A job may therefore run more than once, and
+//! only its last run counts. A transaction that times out is retried with half of the jobs, so that a batch that is too
+//! large still completes.
 
 use super::job::WriteJob;
 use crate::{
@@ -18,18 +18,17 @@ use std::sync::{
 };
 use tokio::time::Instant;
 
-/// How many jobs share a transaction at most.
+/// Maximum number of jobs in one transaction.
 pub(crate) const MAX_BATCH_JOBS: usize = 256;
-/// Maximum number of failures of a job that fails like a database while the database takes writes; after that, the job
-/// has failed.
+/// Number of outage-like failures that make a job count as failed, if the database accepts other writes.
 const MAX_LONE_FAILURES: u32 = 5;
-/// A transaction that takes this share of its time at most shows that the next one may be twice as large.
+/// If a transaction takes at most its time limit divided by this number, the next one may be twice as large.
 const GROWTH_SHARE: u32 = 4;
 
-/// Facts about the writer that others see or set.
+/// State of the writer that is shared with its handle.
 #[derive(Default)]
 pub(crate) struct WriterState {
-    /// How many transactions were committed.
+    /// Number of committed transactions.
     pub(crate) commits: AtomicU64,
     /// The name under which this process has claimed the database.
     pub(crate) owner: OnceLock<String>,
@@ -39,25 +38,25 @@ pub(crate) struct BatchWriter {
     link: WriteLink,
     availability: Arc<Availability>,
     state: Arc<WriterState>,
-    /// How many jobs the next transaction has at most.
+    /// Maximum number of jobs in the next transaction.
     size: usize,
 }
 
-/// How the tries of a batch went.
+/// Outcome of the tries of a batch so far.
 #[derive(Default)]
 struct CommitTries {
-    /// How many of a single job had no answer in time.
+    /// Number of tries of a single job that timed out.
     late: u32,
-    /// The transaction whose end is unknown, and how many jobs it had.
+    /// The transaction whose outcome is unknown, and its number of jobs.
     last: Option<(Transaction, usize)>,
 }
 
 type Jobs = Vec<Box<dyn WriteJob>>;
 
-/// The first jobs of a batch in their transaction.
+/// A transaction of the first jobs of a batch.
 struct SharedTransaction {
     jobs: Jobs,
-    /// How many of the jobs share it.
+    /// Number of jobs in the transaction.
     count: usize,
     last: Option<(Transaction, usize)>,
     state: Arc<WriterState>,
@@ -76,7 +75,7 @@ impl BatchWriter {
         self.link.close().await;
     }
 
-    /// Writes a batch and answers all its callers.
+    /// Commits a batch and answers all its callers.
     pub(crate) async fn settle(&mut self, mut batch: Jobs) {
         let (mut aside, mut tries) = (Vec::new(), CommitTries::default());
         while !batch.is_empty() {
@@ -93,8 +92,8 @@ impl BatchWriter {
         }
     }
 
-    /// Commits the first of these jobs, however long the database has to be waited for. Returns how many. An error is
-    /// that of a job, or the end of the store.
+    /// Commits the first of these jobs and returns their number. Waits for an unavailable database without limit. An
+    /// error belongs to a job, or means that the store is closed.
     async fn persist(&mut self, jobs: &mut Jobs, tries: &mut CommitTries) -> Result<usize, CommitError> {
         let (mut pauses, mut lone_failures) = (RetryDelays::default(), 0);
         loop {
@@ -104,7 +103,7 @@ impl BatchWriter {
                     self.availability.answered();
                     return Ok(count);
                 }
-                // Is it the job, or the database? The others will show.
+                // Either the job or the database failed. The retry of the other jobs will distinguish them.
                 Err(CommitError::Job(place, error)) if jobs.len() > 1 || !error.is_outage() => {
                     return Err(CommitError::Job(place, error));
                 }
@@ -127,7 +126,7 @@ impl BatchWriter {
         }
     }
 
-    /// Returns whether the database takes a write: one that is full or a standby answers, too.
+    /// Returns whether the database accepts a write. Even a full database or a standby answers reads.
     async fn answers(&mut self) -> bool {
         let probe = |(): &mut (), tx: &mut Tx<'_>| {
             tx.run(tx.engine().begin())?;
@@ -138,8 +137,8 @@ impl BatchWriter {
         probed.is_ok()
     }
 
-    /// Runs the first jobs in one transaction and returns how many. A try that was late is followed by one with half of
-    /// the jobs, and that of a single job by one with twice the time.
+    /// Runs the first jobs in one transaction and returns their number. After a timeout the next try has half of the
+    /// jobs, or twice the time limit for a single job.
     async fn commit(&mut self, jobs: &mut Jobs, tries: &mut CommitTries) -> Result<usize, CommitError> {
         let (count, mut late, begun) = (jobs.len().min(self.size), tries.late, Instant::now());
         let shared = SharedTransaction {
@@ -152,7 +151,7 @@ impl BatchWriter {
         (*jobs, tries.last) = (shared.jobs, shared.last);
         let quick = self.link.timeout().is_none_or(|timeout| begun.elapsed() <= timeout / GROWTH_SHARE);
         match &outcome {
-            // For this process the store is closed from here on.
+            // Another process has claimed the database, so the store is now closed for this process.
             Err(CommitError::Database(StoreError::Closed)) => self.availability.close(),
             _ if late > tries.late && count > 1 => self.size = count / 2,
             Ok(_) if quick => self.size = (self.size * 2).min(MAX_BATCH_JOBS),
@@ -163,13 +162,13 @@ impl BatchWriter {
 }
 
 impl SharedTransaction {
-    /// A transaction before it whose end is unknown is looked for first.
+    /// Runs and commits the jobs, unless an earlier transaction with unknown outcome turns out to be committed.
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<usize, CommitError> {
         if let Some((before, count)) = &self.last {
             match before.was_committed(tx) {
                 Ok(true) => return Ok(*count),
                 Err(error) if error.is_outage() => return Err(error.into()),
-                // A server that does not know it, after a restore or a failover, has not got it.
+                // A server that does not know the transaction, after a restore or a failover, has not committed it.
                 Ok(false) | Err(_) => {}
             }
         }
@@ -203,14 +202,14 @@ impl SharedTransaction {
 }
 
 impl WriterState {
-    /// Counts a commit, which these jobs shared.
+    /// Counts a commit of these jobs.
     fn committed(&self, jobs: &[Box<dyn WriteJob>]) {
         self.commits.fetch_add(1, Ordering::Relaxed);
         jobs.iter().for_each(|job| crash::point(job.name().after));
     }
 }
 
-/// Runs jobs one after the other, until one fails.
+/// Runs jobs in order until one fails.
 fn run_all(tx: &mut Tx<'_>, jobs: &mut [Box<dyn WriteJob>]) -> Result<(), (usize, StoreError)> {
     for (place, job) in jobs.iter_mut().enumerate() {
         job.run(tx).map_err(|error| (place, error))?;
@@ -219,7 +218,7 @@ fn run_all(tx: &mut Tx<'_>, jobs: &mut [Box<dyn WriteJob>]) -> Result<(), (usize
     Ok(())
 }
 
-/// Writes something.
+/// Writes a probe row.
 fn probe(tx: &mut Tx<'_>) -> Result<()> {
     let sql = "INSERT INTO owner (id, name) VALUES (2, 'probe')
         ON CONFLICT (id) DO UPDATE SET name = excluded.name";
@@ -242,12 +241,12 @@ mod tests {
     use std::time::Duration;
 
     const JOBS: usize = 64;
-    /// All jobs together, of 5 ms each, take longer than a transaction may.
+    /// All jobs together, at 5 ms each, exceed the time limit of a transaction.
     const TIMEOUT: Duration = Duration::from_millis(100);
 
-    /// Needs the server that `PUDU_TEST_POSTGRES` names: a statement on a file is never late.
+    /// Needs the server named by `PUDU_TEST_POSTGRES`: a statement on a file never times out.
     #[tokio::test]
-    async fn a_batch_that_is_late_goes_in_parts() {
+    async fn a_batch_that_times_out_is_split() {
         let Ok(server) = std::env::var("PUDU_TEST_POSTGRES") else { return };
         let name = format!("pudu_batch_{}", std::process::id());
         let mut connection = PgConnection::connect(&server).await.unwrap();
@@ -265,7 +264,7 @@ mod tests {
     async fn slow_jobs(url: PostgresUrl) -> (Vec<Result<()>>, u64) {
         let availability = Arc::<Availability>::default();
         let (link, _) = engines::connect(&DbLocation::Postgres(url), &availability).await.unwrap();
-        let WriteLink::Postgres(writer) = link else { panic!("it is a server") };
+        let WriteLink::Postgres(writer) = link else { panic!("the store uses a server") };
         let link = WriteLink::Postgres(Box::new(engines::PgWriter { timeout: TIMEOUT, ..*writer }));
         let writer = StoreWriter::start(link, WriterPlace::Runtime, availability).unwrap();
         let write = || {
@@ -277,20 +276,20 @@ mod tests {
         (join_all((0..JOBS).map(|_| write())).await, writer.commits())
     }
 
-    /// Checks that no caller waits for the store for ever.
+    /// Checks that no caller waits for the store forever.
     #[tokio::test]
-    async fn the_end_of_the_writer_by_a_panic_is_told() {
+    async fn a_panic_of_the_writer_is_reported() {
         let folder = tempfile::TempDir::new().unwrap();
         for location in [DbLocation::Memory, DbLocation::Sqlite(folder.path().join("pudu.db"))] {
             for place in [WriterPlace::Thread, WriterPlace::Runtime] {
                 let availability = Arc::<Availability>::default();
                 let (link, _) = engines::connect(&location, &availability).await.unwrap();
                 let writer = StoreWriter::start(link, place, availability.clone()).unwrap();
-                let broken = writer.write::<()>(&crash::SWEEP, |_| panic!("a fault of ours"));
+                let broken = writer.write::<()>(&crash::SWEEP, |_| panic!("an internal error"));
                 assert_eq!(broken.await, Err(StoreError::Closed));
                 tokio::time::timeout(Duration::from_secs(10), writer.until_broken()).await.unwrap();
                 let wait = availability.sleep(Duration::from_secs(3600)).await;
-                assert_eq!(wait, None, "nobody waits on");
+                assert_eq!(wait, None, "no caller is still waiting");
             }
         }
     }

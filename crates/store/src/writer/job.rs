@@ -1,21 +1,21 @@
-//! Writes that wait for the writer.
+//! Queued writes.
 
 use crate::{Result, StoreError, crash, engines::Tx};
 use tokio::sync::oneshot;
 
-/// A write that waits, whatever its types.
+/// A queued write, independent of its types.
 pub(crate) trait WriteJob: Send {
     fn name(&self) -> &'static crash::Write;
 
-    /// Runs the work and keeps its result.
+    /// Runs the work and stores its result.
     fn run(&mut self, tx: &mut Tx<'_>) -> Result<()>;
 
-    /// Sends the caller the result, or why it does not count.
+    /// Sends the result or the failure to the caller.
     fn answer(self: Box<Self>, failure: Option<StoreError>);
 }
 
-/// A write with the way back to its caller, if one waits. The work runs inside a transaction, more than once if that is
-/// rolled back, and must leave no trace when it fails.
+/// A write, with a channel to its caller if one waits. The work runs inside a transaction, again if that is rolled
+/// back, and must have no effects outside it.
 pub(crate) struct WriteCall<F, T> {
     pub(crate) name: &'static crash::Write,
     pub(crate) work: F,
@@ -40,7 +40,7 @@ impl<F: Fn(&mut Tx<'_>) -> Result<T> + Send, T: Send> WriteJob for WriteCall<F, 
             Some(error) => Err(error),
         };
         match (self.reply, answer) {
-            // The caller may have gone; the write is committed in any case.
+            // The caller may be gone. The write is committed regardless.
             (Some(reply), answer) => drop(reply.send(answer)),
             (None, Err(error)) => tracing::error!(write = self.name.before, %error, "failed to store"),
             (None, Ok(_)) => {}

@@ -36,7 +36,7 @@ pub(crate) fn token(id: &str, user: &str) -> ApiToken {
     }
 }
 
-pub(crate) async fn an_address_has_one_account_whatever_its_case(db: Db) {
+pub(crate) async fn an_email_address_has_one_account_regardless_of_case(db: Db) {
     let ada = account("ada", "Ada@Example.org", "user");
     assert!(!db.has_accounts().await.unwrap());
     assert_eq!(db.add_account(ada.clone()).await.unwrap(), AddedAccount::Added);
@@ -50,7 +50,7 @@ pub(crate) async fn an_address_has_one_account_whatever_its_case(db: Db) {
     assert!(db.has_accounts().await.unwrap() && !db.has_administrator().await.unwrap());
 }
 
-pub(crate) async fn of_many_first_administrators_there_is_one(db: Db) {
+pub(crate) async fn only_one_of_many_first_administrators_is_created(db: Db) {
     let add = |n: usize| {
         let db = db.clone();
         let account = account(&format!("u{n}"), &format!("u{n}@example.org"), "admin");
@@ -62,7 +62,7 @@ pub(crate) async fn of_many_first_administrators_there_is_one(db: Db) {
     assert!(outcomes.iter().all(|outcome| *outcome != AddedAccount::Taken));
 }
 
-pub(crate) async fn a_new_password_ends_sessions_and_a_new_hash_of_the_same_one_does_not(db: Db) {
+pub(crate) async fn a_new_password_ends_sessions_but_a_rehash_does_not(db: Db) {
     db.add_account(account("ada", "ada@example.org", "user")).await.unwrap();
     db.add_account(account("bo", "bo@example.org", "user")).await.unwrap();
     let ada = UserId::from_raw("ada").unwrap();
@@ -82,22 +82,22 @@ pub(crate) async fn a_new_password_ends_sessions_and_a_new_hash_of_the_same_one_
     assert_eq!((found.user.clone(), found.token_version, found.needs_setup), (ada.clone(), 2, false));
     let by_operator = PasswordChange { revokes_tokens: true, ..change("ada", 2, None) };
     db.change_password(by_operator).await.unwrap();
-    assert_eq!(db.api_tokens(Some(&ada)).await.unwrap(), [], "whoever got in has no token left");
+    assert_eq!(db.api_tokens(Some(&ada)).await.unwrap(), [], "all tokens are revoked");
 }
 
-pub(crate) async fn a_token_is_found_by_its_hash_until_it_ends(db: Db) {
+pub(crate) async fn a_token_is_found_by_its_hash_until_it_expires(db: Db) {
     let (one, ada) = (token("one", "ada"), UserId::from_raw("ada").unwrap());
     assert!(db.add_api_token(one.clone(), "h1").await.unwrap());
     assert_eq!(db.api_token("h1", NOW).await.unwrap(), Some(one.clone()));
-    assert_eq!(db.api_token("h1", NOW + 10).await.unwrap(), None, "it has ended");
-    assert_eq!(db.api_token("one", NOW).await.unwrap(), None, "its id opens nothing");
+    assert_eq!(db.api_token("h1", NOW + 10).await.unwrap(), None, "it has expired");
+    assert_eq!(db.api_token("one", NOW).await.unwrap(), None, "its id gives no access");
     db.note_api_token_use(&one, NOW + 1).await.unwrap();
     let used = db.api_token("h1", NOW).await.unwrap().unwrap();
     assert_eq!(used.used, Some(NOW + 1));
     db.note_api_token_use(&used, NOW + 2).await.unwrap();
     assert_eq!(db.api_tokens(Some(&ada)).await.unwrap(), [used]);
     assert_eq!(db.api_tokens(Some(&UserId::local())).await.unwrap(), []);
-    assert!(!db.revoke_api_token("one", Some(&UserId::local())).await.unwrap(), "it is somebody else's");
+    assert!(!db.revoke_api_token("one", Some(&UserId::local())).await.unwrap(), "it belongs to another user");
     assert!(db.revoke_api_token("one", Some(&ada)).await.unwrap());
     assert!(!db.revoke_api_token("one", None).await.unwrap());
     assert_eq!(db.api_token("h1", NOW).await.unwrap(), None);
@@ -107,7 +107,7 @@ pub(crate) async fn a_token_is_found_by_its_hash_until_it_ends(db: Db) {
     assert!(!db.add_api_token(token("more", "ada"), "more").await.unwrap());
 }
 
-pub(crate) async fn whose_account_goes_loses_sessions_and_tokens(db: Db) {
+pub(crate) async fn removing_an_account_removes_its_sessions_and_tokens(db: Db) {
     for (id, email) in [("ada", "ada@example.org"), ("bo", "bo@example.org")] {
         db.add_account(account(id, email, "user")).await.unwrap();
         db.add_api_token(token(id, id), id).await.unwrap();
@@ -122,7 +122,7 @@ pub(crate) async fn whose_account_goes_loses_sessions_and_tokens(db: Db) {
     assert_eq!((db.api_tokens(None).await.unwrap(), db.user_accounts().await.unwrap()), (vec![], vec![]));
 }
 
-/// A login as `id`, by the provider `acme`.
+/// A login through the provider `acme` that gets this account ID.
 pub(crate) fn provider_login(id: &str, issuer: &str, creates: bool) -> ProviderLogin {
     let account = UserAccount {
         password_hash: None,
@@ -133,14 +133,14 @@ pub(crate) fn provider_login(id: &str, issuer: &str, creates: bool) -> ProviderL
     ProviderLogin { issuer: issuer.into(), creates, account }
 }
 
-pub(crate) async fn a_subject_of_an_issuer_has_one_account_and_an_address_opens_none(db: Db) {
+pub(crate) async fn a_subject_of_an_issuer_has_one_account_and_an_email_address_gives_no_access(db: Db) {
     let (a, b) = ("https://a.example", "https://b.example");
     let login = async |login: ProviderLogin| db.provider_login(login).await.unwrap();
     assert_eq!(login(provider_login("ada", a, false)).await, ProviderAccount::Unknown);
     let ada = provider_login("ada", a, true);
     let known = Box::new(ada.account.clone());
     assert_eq!(login(ada.clone()).await, ProviderAccount::Added(known.clone()));
-    // Whatever the next login would make of it, the account is the one that is there.
+    // A later login gets the existing account, regardless of its own rules.
     let again = ProviderLogin {
         account: UserAccount { role: "admin".into(), email: "x@y.z".into(), ..ada.account.clone() },
         ..ada
@@ -151,7 +151,7 @@ pub(crate) async fn a_subject_of_an_issuer_has_one_account_and_an_address_opens_
     db.add_account(account("bo", "BO@example.org", "user")).await.unwrap();
     assert_eq!(login(provider_login("bo", a, true)).await, ProviderAccount::Taken);
     assert_eq!(db.account_with("bo@example.org").await.unwrap().unwrap().oauth_id, None);
-    // One that was moved in knows no issuer: the first one is its.
+    // An imported account has no issuer yet: it gets the first one.
     let moved = UserAccount {
         oauth_provider: Some("acme".into()),
         oauth_id: Some("1".into()),
@@ -168,7 +168,7 @@ pub(crate) async fn a_subject_of_an_issuer_has_one_account_and_an_address_opens_
     assert_eq!((added, db.user_accounts().await.unwrap().len()), (1, 4));
 }
 
-pub(crate) async fn the_last_administrator_stays_as_long_as_others_do(db: Db) {
+pub(crate) async fn the_last_administrator_cannot_be_removed_while_other_accounts_exist(db: Db) {
     for (id, role) in [("ada", "admin"), ("bo", "admin"), ("cy", "user")] {
         db.add_account(account(id, &format!("{id}@example.org"), role)).await.unwrap();
     }

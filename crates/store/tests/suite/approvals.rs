@@ -23,19 +23,19 @@ pub(crate) fn decision(approved: bool, by: Option<&str>) -> ApprovalDecision {
     ApprovalDecision { approved, by: by.map(str::to_owned), at: NOW + 1 }
 }
 
-pub(crate) async fn a_question_is_decided_once(db: Db) {
+pub(crate) async fn a_question_is_answered_once(db: Db) {
     let asked = question("1", "call");
     assert_eq!(db.ask(&asked).await.unwrap(), asked);
     assert_eq!(db.approval("1").await.unwrap(), Some(asked.clone()));
     let decided = Some(Approval { decision: Some(decision(true, Some("Ada"))), ..asked });
     assert_eq!(db.decide("1", decision(true, Some("Ada"))).await.unwrap(), decided);
-    assert_eq!(db.decide("1", decision(false, None)).await.unwrap(), decided, "the first decision stays");
+    assert_eq!(db.decide("1", decision(false, None)).await.unwrap(), decided, "the first decision is kept");
     assert_eq!(db.approval("1").await.unwrap(), decided);
     assert_eq!(db.decide("2", decision(true, None)).await.unwrap(), None);
     assert_eq!(db.approval("2").await.unwrap(), None);
 }
 
-pub(crate) async fn a_call_asks_once(db: Db) {
+pub(crate) async fn a_call_creates_only_one_question(db: Db) {
     let first = question("1", "call");
     db.ask(&first).await.unwrap();
     let again = Approval { asked: NOW + 5, deadline: NOW + 900_000, ..question("2", "call") };

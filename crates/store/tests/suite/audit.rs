@@ -17,7 +17,7 @@ pub(crate) fn entry(detail: &str) -> AuditEntry {
     }
 }
 
-pub(crate) async fn a_deed_is_there_before_it_ends(db: Db) {
+pub(crate) async fn an_action_is_recorded_before_it_ends(db: Db) {
     let first = db.begin_audit_entry(entry("ls")).await.unwrap();
     let elsewhere = AuditEntry { thread: "other".into(), verdict: "blocked".into(), ..entry("rm -rf /") };
     db.begin_audit_entry(elsewhere.clone()).await.unwrap();
@@ -28,13 +28,17 @@ pub(crate) async fn a_deed_is_there_before_it_ends(db: Db) {
     assert_eq!(db.audit_entries(None, 1).await.unwrap(), [elsewhere]);
 }
 
-pub(crate) async fn a_deed_whose_end_nobody_noted_ended_with_its_run_or_with_the_process(db: Db) {
+pub(crate) async fn an_action_without_a_recorded_end_ends_with_its_run_or_the_process(db: Db) {
     let of = |run: &str| AuditEntry { run: run.into(), ..entry("sleep 600") };
     for run in ["stopped", "open"] {
         db.run_started(&run.into(), &"thread".into(), "model", None, NOW).await.unwrap();
         db.begin_audit_entry(of(run)).await.unwrap();
     }
-    assert_eq!(db.audit_entries(None, 10).await.unwrap(), [of("open"), of("stopped")], "both are at work");
+    assert_eq!(
+        db.audit_entries(None, 10).await.unwrap(),
+        [of("open"), of("stopped")],
+        "both are in progress"
+    );
     db.run_ended(&"stopped".into(), &Outcome::Stopped, NOW + 5).await.unwrap();
     let ended = |run: &str, code: i64, at: i64| AuditEntry { code: Some(code), ended: Some(at), ..of(run) };
     let stopped = ended("stopped", STOPPED, NOW + 5);

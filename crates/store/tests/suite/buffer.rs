@@ -7,7 +7,7 @@ fn place(topic: &str) -> BufferPlace {
     BufferPlace { account: "slack".into(), chat: "C".into(), topic: topic.into() }
 }
 
-/// A message of Ada's with this number.
+/// A message by Ada with this number.
 fn message(number: i64) -> BufferedMessage {
     BufferedMessage {
         place: place(""),
@@ -35,7 +35,7 @@ async fn texts(db: &Db, take: BufferTake) -> Vec<String> {
     db.take_buffered(take).await.unwrap().into_iter().map(|(text, _)| text).collect()
 }
 
-/// Every write of the buffer, once.
+/// Makes each kind of write to the buffer once.
 pub(crate) async fn script(db: &Db) {
     db.buffer_message(message(1), LIMITS).await.unwrap();
     db.edit_buffered(place(""), "1", "U1", "better").await.unwrap();
@@ -43,7 +43,7 @@ pub(crate) async fn script(db: &Db) {
     db.expire_buffered([].into()).await.unwrap();
 }
 
-pub(crate) async fn a_turn_is_given_each_message_once(db: Db) {
+pub(crate) async fn a_turn_gets_each_message_once(db: Db) {
     keep(&db, 1..=3).await;
     let elsewhere = BufferedMessage { place: place("topic"), ..message(4) };
     db.buffer_message(elsewhere, LIMITS).await.unwrap();
@@ -53,7 +53,7 @@ pub(crate) async fn a_turn_is_given_each_message_once(db: Db) {
     assert_eq!(texts(&db, take(8, 9)).await, ["text 3"]);
     assert_eq!(texts(&db, take(9, 9)).await, [""; 0]);
     keep(&db, [6, 5]).await;
-    assert_eq!(texts(&db, take(11, 9)).await, ["text 5", "text 6"], "webhooks deliver side by side");
+    assert_eq!(texts(&db, take(11, 9)).await, ["text 5", "text 6"], "webhooks deliver concurrently");
     let topic = BufferTake { place: place("topic"), ..take(10, 9) };
     assert_eq!(texts(&db, topic).await, ["text 4"]);
 }
@@ -68,7 +68,7 @@ pub(crate) async fn a_redelivered_message_is_not_buffered_again(db: Db) {
     assert_eq!(db.pending_count().await.unwrap(), 0, "no dispatcher waits for it");
 }
 
-pub(crate) async fn a_place_keeps_the_newest_messages_within_its_limits(db: Db) {
+pub(crate) async fn a_chat_keeps_the_newest_messages_within_its_limits(db: Db) {
     keep(&db, 1..=3).await;
     db.buffer_message(message(4), BufferLimits { messages: 2, ..LIMITS }).await.unwrap();
     assert_eq!(texts(&db, take(7, 9)).await, ["text 3", "text 4"]);
@@ -95,7 +95,7 @@ pub(crate) async fn an_edit_replaces_the_text_of_its_author(db: Db) {
     assert_eq!(texts(&db, take(7, 9)).await, ["better", "text 2", ""]);
 }
 
-pub(crate) async fn messages_expire_by_account_and_go_with_their_author(db: Db) {
+pub(crate) async fn messages_expire_by_account_and_are_deleted_with_their_author(db: Db) {
     keep(&db, 1..=3).await;
     let other = BufferedMessage { person: "U2".into(), ..message(4) };
     db.buffer_message(other, LIMITS).await.unwrap();

@@ -1,8 +1,8 @@
-//! Threads, runs and judgements as clients of the API have them.
+//! Threads, runs and feedback of API clients.
 
 use crate::{
     fixture::{NOW, accept, turn},
-    log::said,
+    log::human_message,
 };
 use pudu_base::{Outcome, RunId, ThreadFolder, ThreadId, ThreadLog, ThreadState, UserId};
 use pudu_store::{
@@ -15,11 +15,12 @@ fn ada() -> UserId {
     UserId::from_raw("ada").unwrap()
 }
 
-pub(crate) fn asked(run: &str, thread: &str, now: i64) -> NewClientRun {
+pub(crate) fn request(run: &str, thread: &str, now: i64) -> NewClientRun {
     NewClientRun {
         id: run.into(),
         folder: ThreadFolder { owner: ada(), thread: thread.into() },
         account: "api".into(),
+        origin: RunOrigin::Api,
         user: ada(),
         assistant: "lead_agent".into(),
         request: "{}".into(),
@@ -31,39 +32,39 @@ pub(crate) fn asked(run: &str, thread: &str, now: i64) -> NewClientRun {
     }
 }
 
-fn judged(id: &str, run: &str, rating: i64) -> Feedback {
+fn feedback(id: &str, run: &str, rating: i64) -> Feedback {
     let (id, run, thread) = (id.to_owned(), run.to_owned(), "mine".to_owned());
     Feedback { id, run, thread, user: ada(), message: None, rating, comment: None, created: NOW }
 }
 
-fn made(thread: &str, now: i64) -> NewThread {
+fn new_thread(thread: &str, now: i64) -> NewThread {
     let folder = ThreadFolder { owner: ada(), thread: thread.into() };
     let (account, assistant) = ("api".into(), "lead_agent".into());
     NewThread { folder, account, assistant, metadata: "{\"a\":1}".into(), now }
 }
 
-/// Every write of this part, once.
+/// Makes each kind of write of this part once.
 pub(crate) async fn script(db: &Db) {
-    db.create_thread(made("mine", NOW)).await.unwrap();
+    db.create_thread(new_thread("mine", NOW)).await.unwrap();
     db.change_thread(&"mine".into(), ThreadChange { pinned: Some(true), ..ThreadChange::default() })
         .await
         .unwrap();
-    db.accept_run(asked("asked", "mine", NOW)).await.unwrap();
+    db.accept_run(request("asked", "mine", NOW)).await.unwrap();
     db.cancel_run(&"asked".into(), CancelAction::Interrupt).await.unwrap();
     db.suspend_runs().await.unwrap();
     db.take_over_runs().await.unwrap();
     db.resume_run(&"asked".into()).await.unwrap();
     db.run_ended(&"asked".into(), &Outcome::Stopped, NOW).await.unwrap();
-    db.put_feedback(judged("1", "asked", 1)).await.unwrap();
+    db.put_feedback(feedback("1", "asked", 1)).await.unwrap();
     db.delete_feedback(&"asked".into(), &ada(), None).await.unwrap();
     db.delete_run(&"mine".into(), &"asked".into()).await.unwrap();
 }
 
-pub(crate) async fn a_run_that_was_accepted_is_there_until_it_has_ended(db: Db) {
+pub(crate) async fn an_accepted_run_is_listed_until_it_ends(db: Db) {
     let (run, thread): (RunId, ThreadId) = ("one".into(), "mine".into());
-    db.accept_run(asked("one", "mine", NOW)).await.unwrap();
-    db.accept_run(asked("two", "mine", NOW + 1)).await.unwrap();
-    assert!(db.accept_run(asked("one", "mine", NOW)).await.is_err(), "an id stands for one run");
+    db.accept_run(request("one", "mine", NOW)).await.unwrap();
+    db.accept_run(request("two", "mine", NOW + 1)).await.unwrap();
+    assert!(db.accept_run(request("one", "mine", NOW)).await.is_err(), "an id belongs to one run");
     let row = db.run(&run).await.unwrap().unwrap();
     assert_eq!((row.origin, row.begun, row.cancelled), (RunOrigin::Api, None, None));
     db.run_started(&run, &thread, "gpt", None, NOW + 5).await.unwrap();
@@ -86,24 +87,24 @@ pub(crate) async fn a_run_that_was_accepted_is_there_until_it_has_ended(db: Db) 
     assert!(db.delete_run(&thread, &run).await.unwrap() && db.run(&run).await.unwrap().is_none());
 }
 
-pub(crate) async fn a_run_that_is_accepted_stops_others_by_the_same_write(db: Db) {
+pub(crate) async fn accepting_a_run_stops_others_in_the_same_write(db: Db) {
     for run in ["one", "two", "ended"] {
-        db.accept_run(asked(run, "mine", NOW)).await.unwrap();
+        db.accept_run(request(run, "mine", NOW)).await.unwrap();
     }
     db.cancel_run(&"two".into(), CancelAction::Interrupt).await.unwrap();
     db.run_ended(&"ended".into(), &Outcome::Success, NOW).await.unwrap();
     let others = ["one", "two", "ended"].map(RunId::from).to_vec();
     let cancels = Some((CancelAction::Rollback, others));
-    let next = NewClientRun { cancels: cancels.clone(), ..asked("next", "mine", NOW) };
+    let next = NewClientRun { cancels: cancels.clone(), ..request("next", "mine", NOW) };
     db.accept_run(next).await.unwrap();
     let cancelled = async |run: &str| db.run(&run.into()).await.unwrap().unwrap().cancelled;
     assert_eq!(cancelled("one").await, Some(CancelAction::Rollback));
-    assert_eq!(cancelled("two").await, Some(CancelAction::Interrupt), "the first word counts");
+    assert_eq!(cancelled("two").await, Some(CancelAction::Interrupt), "the first request counts");
     assert_eq!((cancelled("ended").await, cancelled("next").await), (None, None));
-    db.accept_run(asked("three", "mine", NOW)).await.unwrap();
+    db.accept_run(request("three", "mine", NOW)).await.unwrap();
     let again = NewClientRun {
         cancels: Some((CancelAction::Rollback, vec!["three".into()])),
-        ..asked("next", "mine", NOW)
+        ..request("next", "mine", NOW)
     };
     assert!(
         db.accept_run(again).await.is_err() && cancelled("three").await.is_none(),
@@ -111,18 +112,20 @@ pub(crate) async fn a_run_that_is_accepted_stops_others_by_the_same_write(db: Db
     );
 }
 
-pub(crate) async fn a_run_after_which_its_thread_goes_is_known_until_it_went(db: Db) {
-    db.accept_run(asked("stays", "mine", NOW)).await.unwrap();
-    db.accept_run(NewClientRun { deletes_thread: true, ..asked("goes", "temporary", NOW) }).await.unwrap();
-    let left = [(ThreadId::from("temporary"), RunId::from("goes"))];
-    assert_eq!(db.temporary_runs().await.unwrap(), left);
-    db.run_ended(&"goes".into(), &Outcome::Success, NOW).await.unwrap();
-    assert_eq!(db.temporary_runs().await.unwrap(), left);
+pub(crate) async fn a_run_with_a_temporary_thread_is_listed_until_the_thread_is_deleted(db: Db) {
+    db.accept_run(request("stays", "mine", NOW)).await.unwrap();
+    db.accept_run(NewClientRun { deletes_thread: true, ..request("deleted", "temporary", NOW) })
+        .await
+        .unwrap();
+    let remaining = [(ThreadId::from("temporary"), RunId::from("deleted"))];
+    assert_eq!(db.temporary_runs().await.unwrap(), remaining);
+    db.run_ended(&"deleted".into(), &Outcome::Success, NOW).await.unwrap();
+    assert_eq!(db.temporary_runs().await.unwrap(), remaining);
     db.delete_thread(&"temporary".into(), i64::MAX, &"next".into()).await.unwrap();
     assert_eq!(db.temporary_runs().await.unwrap(), []);
 }
 
-pub(crate) async fn a_run_knows_the_titles_that_it_found_and_left(db: Db) {
+pub(crate) async fn a_run_has_the_titles_before_and_after_it(db: Db) {
     let (run, thread): (RunId, ThreadId) = ("one".into(), "mine".into());
     let titles = async |run: &str| {
         let RunTitles { found, left } = db.run_titles(&"mine".into(), &run.into()).await.unwrap();
@@ -132,12 +135,12 @@ pub(crate) async fn a_run_knows_the_titles_that_it_found_and_left(db: Db) {
         let change = ThreadChange { title: Some(title.to_owned()), ..ThreadChange::default() };
         db.change_thread(&"mine".into(), change).await.unwrap();
     };
-    db.accept_run(asked("one", "mine", NOW)).await.unwrap();
+    db.accept_run(request("one", "mine", NOW)).await.unwrap();
     assert_eq!(titles("one").await, ["", ""]);
     db.run_started(&run, &thread, "gpt", Some("First"), NOW).await.unwrap();
     assert_eq!(titles("one").await, ["", "First"]);
     db.run_started(&run, &thread, "gpt", None, NOW).await.unwrap();
-    assert_eq!(titles("one").await, ["", "First"], "a run that goes on after a restart found what it found");
+    assert_eq!(titles("one").await, ["", "First"], "a resumed run keeps its first title");
     db.run_ended(&run, &Outcome::Success, NOW).await.unwrap();
     entitle("Better").await;
     assert_eq!(titles("one").await, ["", "First"]);
@@ -147,8 +150,8 @@ pub(crate) async fn a_run_knows_the_titles_that_it_found_and_left(db: Db) {
     assert_eq!(db.run_titles(&"none".into(), &run).await.unwrap(), RunTitles::default());
 }
 
-pub(crate) async fn what_was_stopped_in_order_is_so_until_it_goes_on(db: Db) {
-    db.accept_run(asked("one", "mine", NOW)).await.unwrap();
+pub(crate) async fn an_orderly_stop_is_recorded_until_the_run_resumes(db: Db) {
+    db.accept_run(request("one", "mine", NOW)).await.unwrap();
     let id = RunId::from("one");
     let seen = async || {
         let row = db.run(&id).await.unwrap().unwrap();
@@ -158,12 +161,12 @@ pub(crate) async fn what_was_stopped_in_order_is_so_until_it_goes_on(db: Db) {
     db.suspend_runs().await.unwrap();
     assert_eq!(seen().await, (true, 0));
     db.resume_run(&id).await.unwrap();
-    assert_eq!(seen().await, (false, 0), "the process was stopped in order");
+    assert_eq!(seen().await, (false, 0), "the process was shut down");
     db.resume_run(&id).await.unwrap();
     assert_eq!(seen().await, (false, 1), "the process crashed");
 }
 
-pub(crate) async fn a_run_of_a_chat_is_known_until_its_answer_is_delivered(db: Db) {
+pub(crate) async fn a_chat_run_is_kept_until_its_answer_is_delivered(db: Db) {
     let (run, item) = (RunId::from("run"), accept(&db, "1").await);
     db.bind("key", "telegram", "-100", &"thread".into(), NOW).await.unwrap();
     let folder = ThreadFolder { owner: ada(), thread: "thread".into() };
@@ -176,16 +179,16 @@ pub(crate) async fn a_run_of_a_chat_is_known_until_its_answer_is_delivered(db: D
     db.open_turn(&turn).await.unwrap();
     db.run_started(&run, &"thread".into(), "gpt", None, NOW).await.unwrap();
     db.run_ended(&run, &Outcome::Success, NOW).await.unwrap();
-    assert!(!db.delete_run(&"thread".into(), &run).await.unwrap(), "a restart asks how it ended");
+    assert!(!db.delete_run(&"thread".into(), &run).await.unwrap(), "a restart needs its outcome");
     db.delivered(&turn.id, None, false, NOW).await.unwrap();
     assert!(db.delete_run(&"thread".into(), &run).await.unwrap());
 }
 
-pub(crate) async fn a_run_that_has_not_ended_holds_its_thread_and_its_user(db: Db) {
+pub(crate) async fn an_active_run_prevents_deletion_of_its_thread_and_user(db: Db) {
     let (thread, later) = (ThreadId::from("mine"), NOW + 1_000);
-    db.create_thread(made("mine", NOW)).await.unwrap();
+    db.create_thread(new_thread("mine", NOW)).await.unwrap();
     assert!(db.is_unused(&thread, NOW).await.unwrap());
-    db.accept_run(asked("one", "mine", later)).await.unwrap();
+    db.accept_run(request("one", "mine", later)).await.unwrap();
     let delete = async |since| db.delete_thread(&thread, since, &"next".into()).await.unwrap();
     let keys = crate::person::ada();
     let at_work = async || db.is_person_at_work(&keys).await.unwrap();
@@ -196,16 +199,16 @@ pub(crate) async fn a_run_that_has_not_ended_holds_its_thread_and_its_user(db: D
     assert!(at_work().await);
     db.run_ended(&"one".into(), &Outcome::Success, later).await.unwrap();
     assert!(!at_work().await);
-    assert!(!db.is_unused(&thread, later - 1).await.unwrap(), "it was used when the run was asked for");
+    assert!(!db.is_unused(&thread, later - 1).await.unwrap(), "it was used when the run was requested");
     assert_eq!(delete(later).await, Deletion::Done);
 }
 
-pub(crate) async fn threads_are_their_users_pinned_ones_first(db: Db) {
+pub(crate) async fn a_users_threads_are_listed_with_pinned_ones_first(db: Db) {
     for (thread, now) in [("a", NOW), ("b", NOW + 1), ("c", NOW + 2)] {
-        db.create_thread(made(thread, now)).await.unwrap();
+        db.create_thread(new_thread(thread, now)).await.unwrap();
     }
     let other = ThreadFolder { owner: UserId::from_raw("bob").unwrap(), thread: "a".into() };
-    db.create_thread(NewThread { folder: other, ..made("a", NOW) }).await.unwrap();
+    db.create_thread(NewThread { folder: other, ..new_thread("a", NOW) }).await.unwrap();
     assert_eq!(
         db.client_thread(&"a".into()).await.unwrap().unwrap().user,
         ada(),
@@ -221,11 +224,11 @@ pub(crate) async fn threads_are_their_users_pinned_ones_first(db: Db) {
     assert!(db.find_threads(&UserId::from_raw("bob").unwrap(), &listed).await.unwrap().threads.is_empty());
 }
 
-pub(crate) async fn a_thread_is_read_as_it_was_at_any_row(db: Db) {
+pub(crate) async fn a_thread_can_be_read_as_of_any_row(db: Db) {
     let thread = ThreadId::from("mine");
     for (at, text) in ["a", "b", "c"].into_iter().enumerate() {
         let run = format!("run-{text}");
-        db.append(&thread, &run.as_str().into(), at as i64, &[said(text, text)]).await.unwrap();
+        db.append(&thread, &run.as_str().into(), at as i64, &[human_message(text, text)]).await.unwrap();
     }
     let count = async |seq| db.state_at(&thread, seq).await.map(|(at, state)| (at, state.messages.len()));
     assert_eq!(count(0).await.unwrap(), (0, 0));
@@ -235,7 +238,7 @@ pub(crate) async fn a_thread_is_read_as_it_was_at_any_row(db: Db) {
     db.append(&thread, &"back".into(), 3, &[pudu_base::Update::Restore(before.clone())]).await.unwrap();
     let (_, now) = db.load(&thread).await.unwrap();
     assert_eq!(now, ThreadState::clone(&before));
-    assert_eq!(count(3).await.unwrap(), (3, 3), "what came between is still there");
+    assert_eq!(count(3).await.unwrap(), (3, 3), "later rows are still there");
     let rows = db.log_after(&thread, None, 1, 2).await.unwrap();
     assert_eq!(
         rows.iter().map(|row| (row.seq, row.run.as_str())).collect::<Vec<_>>(),
@@ -248,9 +251,9 @@ pub(crate) async fn a_thread_is_read_as_it_was_at_any_row(db: Db) {
 }
 
 pub(crate) async fn the_newest_judgement_of_a_person_counts(db: Db) {
-    db.create_thread(made("mine", NOW)).await.unwrap();
-    db.put_feedback(judged("1", "run", 1)).await.unwrap();
-    db.put_feedback(judged("2", "run", -1)).await.unwrap();
+    db.create_thread(new_thread("mine", NOW)).await.unwrap();
+    db.put_feedback(feedback("1", "run", 1)).await.unwrap();
+    db.put_feedback(feedback("2", "run", -1)).await.unwrap();
     let kept = db.feedback(&"mine".into(), &ada()).await.unwrap();
     assert_eq!((kept.len(), kept[0].rating, kept[0].id.as_str()), (1, -1, "1"));
     assert!(!db.delete_feedback(&"run".into(), &ada(), Some("2")).await.unwrap());

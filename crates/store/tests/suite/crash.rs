@@ -1,9 +1,9 @@
-//! The process is killed at every point of every write: what was answered is there, what was not
-//! committed is not.
+//! Kills the process at each point of each write: acknowledged writes are kept, uncommitted ones
+//! are not.
 
 use crate::{
     fixture::{NOW, Place, event, turn},
-    log::said,
+    log::human_message,
 };
 use pudu_base::{Outcome, ThreadLog, UserId};
 use pudu_store::{
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 const KILL: i32 = 9;
 
-/// Runs the script below in a process of its own that dies at `point`.
+/// Runs [`script`] in a child process that is killed at `point`.
 fn die_at(point: &str, path: &Path) -> ExitStatus {
     let test = std::env::current_exe().unwrap();
     let mut child = Command::new(test);
@@ -30,7 +30,7 @@ fn die_at(point: &str, path: &Path) -> ExitStatus {
     child.output().unwrap().status
 }
 
-/// Every write of the store, once.
+/// Makes each kind of write once.
 async fn script(db: &Db) {
     let accept = async |key| match db.accept(&event(key)).await.unwrap() {
         InsertedEvent::New(id) => id,
@@ -49,7 +49,7 @@ async fn script(db: &Db) {
     db.join_turn(&first, &[two], Vec::new()).await.unwrap();
     db.leave_turn(&first, &[two]).await.unwrap();
     db.run_started(&"run".into(), &"thread".into(), "gpt", None, NOW).await.unwrap();
-    let updates = ["a", "b", "c"].map(|text| said("1", &text.repeat(30_000)));
+    let updates = ["a", "b", "c"].map(|text| human_message("1", &text.repeat(30_000)));
     db.append(&"thread".into(), &"run".into(), 0, &updates).await.unwrap();
     db.load(&"thread".into()).await.unwrap();
     let shown = ShownReply {
@@ -63,6 +63,7 @@ async fn script(db: &Db) {
     db.run_ended(&"run".into(), &Outcome::Success, NOW).await.unwrap();
     db.replace_title(&"thread".into(), "", "Greetings").await.unwrap();
     crate::budgets::script(db).await;
+    crate::schedules::script(db).await;
     db.drop_goal(&first).await.unwrap();
     db.conclude(&first, "said").await.unwrap();
     db.failed(&first, "flooded", NOW).await.unwrap();
@@ -114,7 +115,7 @@ async fn script(db: &Db) {
     db.unindex(&ada, RecallKind::Turn, &["1".into()]).await.unwrap();
     db.forget_thread(&"thread".into()).await.unwrap();
     db.forget_user(&ada.user).await.unwrap();
-    let note = crate::imports::thread(0, vec![said("1", "moved in")]);
+    let note = crate::imports::thread(0, vec![human_message("1", "moved in")]);
     db.import_thread(note, NOW).await.unwrap();
     db.import_records(crate::imports::records()).await.unwrap();
     let (kind, item, digest) = ("memory".into(), "ada".into(), "d".into());
@@ -137,7 +138,7 @@ async fn script(db: &Db) {
     db.sweep(NOW + KEEP_DONE + 1).await.unwrap();
 }
 
-/// Does nothing unless [`die_at`] started it.
+/// The child process of [`die_at`]; otherwise does nothing.
 #[tokio::test]
 async fn child() {
     let Ok(point) = std::env::var("PUDU_STORE_CRASH") else { return };
@@ -147,11 +148,11 @@ async fn child() {
 }
 
 #[tokio::test]
-async fn every_write_passes_its_points_and_the_file_survives() {
+async fn a_kill_at_any_point_of_a_write_leaves_the_file_intact() {
     for point in crash::POINTS {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("pudu.db");
-        assert_eq!(die_at(point, &path).signal(), Some(KILL), "nothing passed {point}");
+        assert_eq!(die_at(point, &path).signal(), Some(KILL), "no write reached {point}");
         let db = Place::file(&path).open().await;
         let pending = db.pending().await.unwrap_or_else(|error| panic!("after {point}: {error}"));
         let expected = match *point {
@@ -164,7 +165,7 @@ async fn every_write_passes_its_points_and_the_file_survives() {
 }
 
 #[tokio::test]
-async fn an_unarmed_process_goes_on() {
+async fn a_process_without_a_kill_point_completes() {
     let folder = TempDir::new().unwrap();
     let status = die_at("no such point", &folder.path().join("pudu.db"));
     assert!(status.success(), "{status}");

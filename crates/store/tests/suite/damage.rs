@@ -1,4 +1,4 @@
-//! A damaged or forbidden file is told as what it is.
+//! Errors about damaged and inaccessible files.
 
 use crate::fixture::{Place, accept};
 use pudu_store::{Db, DbLocation, StoreError};
@@ -10,7 +10,7 @@ async fn refusal(location: &DbLocation) -> StoreError {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_told_at_once() {
+async fn a_file_that_is_not_a_database_is_reported_at_once() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("pudu.db");
     fs::File::create(&path).unwrap().write_all(&[7; 8192]).unwrap();
@@ -19,7 +19,7 @@ async fn a_file_that_is_no_database_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn a_damaged_page_is_told_when_it_is_read() {
+async fn a_damaged_page_is_reported_when_it_is_read() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("pudu.db");
     let place = Place::file(&path);
@@ -37,14 +37,14 @@ async fn a_damaged_page_is_told_when_it_is_read() {
 }
 
 #[tokio::test]
-async fn a_folder_is_no_database() {
+async fn a_folder_is_not_a_database() {
     let folder = TempDir::new().unwrap();
     let error = refusal(&DbLocation::Sqlite(folder.path().into())).await;
     assert!(matches!(&error, StoreError::Refused(why) if why.contains("Is a directory")), "{error}");
 }
 
 #[tokio::test]
-async fn nobody_else_may_read_the_file() {
+async fn the_file_is_readable_only_by_its_owner() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("new").join("pudu.db");
     let db = Place::file(&path).open().await;
@@ -56,7 +56,7 @@ async fn nobody_else_may_read_the_file() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told_without_the_password() {
+async fn an_unreachable_server_is_reported_without_the_password() {
     let url = pudu_store::PostgresUrl::parse("postgres://pudu:hunter2@127.0.0.1:1/x").unwrap();
     let error = refusal(&DbLocation::Postgres(url)).await;
     assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");

@@ -1,4 +1,4 @@
-//! Databases to check on: each check has one of its own, which goes with it.
+//! Databases for checks: each check has its own, which is deleted afterwards.
 
 use pudu_sim::Proxy;
 use pudu_store::{Db, DbLocation, InboxItemId, InsertedEvent, NewInboxItem, NewTurn, PostgresUrl, TurnId};
@@ -10,7 +10,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Any time will do; tests count from it.
+/// The time at the start of tests, chosen arbitrarily.
 pub(crate) const NOW: i64 = 1_800_000_000_000;
 
 pub(crate) async fn memory<F: Future<Output = ()>>(check: fn(Db) -> F) {
@@ -44,7 +44,7 @@ pub(crate) async fn postgres_place<F: Future<Output = ()> + Send + 'static>(chec
     with_server(async move |place| tokio::spawn(check(place)).await).await;
 }
 
-/// Where a database is, for the store and for a look behind its back.
+/// Location of a database, for the store and for direct access.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) location: DbLocation,
@@ -64,14 +64,14 @@ impl Place {
         Self { location, url, enter: "SET search_path TO pudu;" }
     }
 
-    /// Returns the same server at the end of a line that can be cut.
+    /// Returns the same server behind a proxy that can cut the connection.
     pub(crate) async fn behind_a_proxy(&self) -> (Proxy, Self) {
         let mut url = url::Url::parse(&self.url).unwrap();
         let (host, port) = (url.host_str().unwrap().to_owned(), url.port().unwrap_or(5432));
         let proxy = Proxy::to(&host, port).await.unwrap();
         url.set_host(Some("127.0.0.1")).unwrap();
         url.set_port(Some(proxy.address().port())).unwrap();
-        // The line reads what is said.
+        // The proxy has to read the traffic.
         url.set_query(Some("sslmode=disable"));
         (proxy, Self::server(url.into()))
     }
@@ -80,7 +80,7 @@ impl Place {
         Db::open(&self.location).await.unwrap()
     }
 
-    /// Connects without the store.
+    /// Connects to the database directly.
     pub(crate) async fn connect(&self) -> AnyConnection {
         sqlx::any::install_default_drivers();
         let mut connection = AnyConnection::connect(&self.url).await.unwrap();
@@ -89,7 +89,7 @@ impl Place {
     }
 }
 
-/// Makes a database, checks on it and drops it, however the check ends.
+/// Creates a database, runs the check on it, and drops it even if the check fails.
 async fn with_server(check: impl AsyncFnOnce(Place) -> Result<(), tokio::task::JoinError>) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let Some((url, mut server)) = server().await else { return };
@@ -106,7 +106,7 @@ async fn with_server(check: impl AsyncFnOnce(Place) -> Result<(), tokio::task::J
     }
 }
 
-/// Connects to the server that `PUDU_TEST_POSTGRES` names, or to a local one. Without one the check is
+/// Connects to the server that `PUDU_TEST_POSTGRES` names, or to a local one. Without a server the check is
 /// skipped, unless `PUDU_REQUIRE_SERVERS=1`.
 async fn server() -> Option<(String, AnyConnection)> {
     let local = || "postgres://postgres@127.0.0.1:5432/postgres".to_owned();
@@ -115,7 +115,7 @@ async fn server() -> Option<(String, AnyConnection)> {
     match AnyConnection::connect(&url).await {
         Ok(connection) => Some((url, connection)),
         Err(error) if std::env::var("PUDU_REQUIRE_SERVERS").is_ok_and(|value| value == "1") => {
-            panic!("PostgreSQL is required and does not answer: {error}")
+            panic!("PostgreSQL is required but unreachable: {error}")
         }
         Err(error) => {
             println!("skipped: PostgreSQL does not answer: {error}");
@@ -128,7 +128,7 @@ pub(crate) async fn run(connection: &mut AnyConnection, sql: String) {
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await.unwrap();
 }
 
-/// An event with this key, as the other tests need it.
+/// An event with this key, for any test.
 pub(crate) fn event(key: &str) -> NewInboxItem {
     NewInboxItem {
         account: "telegram".into(),
@@ -145,7 +145,7 @@ pub(crate) fn event(key: &str) -> NewInboxItem {
 pub(crate) async fn accept(db: &Db, key: &str) -> InboxItemId {
     match db.accept(&event(key)).await.unwrap() {
         InsertedEvent::New(id) => id,
-        InsertedEvent::Duplicate => panic!("{key} was there already"),
+        InsertedEvent::Duplicate => panic!("{key} already exists"),
     }
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn turn(id: &str, items: &[InboxItemId]) -> NewTurn {
     }
 }
 
-/// Undoes the version in which runs of chats and of clients became one record. It comes before every older version.
+/// Undoes the version that unified the records of chat and client runs. Runs before the undoing of older versions.
 pub(crate) const BEFORE_ONE_RUN: &str = "DROP INDEX runs_unfinished;
     ALTER TABLE runs DROP COLUMN origin;
     ALTER TABLE runs DROP COLUMN owner;
@@ -176,7 +176,7 @@ pub(crate) const BEFORE_ONE_RUN: &str = "DROP INDEX runs_unfinished;
     ALTER TABLE turns ADD COLUMN resumed BIGINT NOT NULL DEFAULT 0;
     ALTER TABLE turns ADD COLUMN goal_dropped BIGINT NOT NULL DEFAULT 0;";
 
-/// Takes back what version 18 made of runs.
+/// Undoes the changes of version 18 to runs.
 pub(crate) const WITHOUT_CLIENT_RUNS: &str = "DROP INDEX runs_waiting;
     DROP INDEX runs_temporary;
     ALTER TABLE runs DROP COLUMN deletes_thread;
@@ -195,7 +195,7 @@ pub(crate) const WITHOUT_CLIENT_RUNS: &str = "DROP INDEX runs_waiting;
     ALTER TABLE runs DROP COLUMN last_words;
     ALTER TABLE runs DROP COLUMN messages;";
 
-/// Takes back what version 18 made of threads.
+/// Undoes the changes of version 18 to threads.
 pub(crate) const WITHOUT_CLIENT_THREADS: &str = "DROP INDEX threads_user_updated;
     ALTER TABLE threads DROP COLUMN metadata;
     ALTER TABLE threads DROP COLUMN assistant;

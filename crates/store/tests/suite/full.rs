@@ -1,4 +1,4 @@
-//! A disk that fills up and is freed again: writes wait, reads go on, and nothing is lost or doubled.
+//! A disk that fills up and is freed again: writes wait, reads continue, and nothing is lost or duplicated.
 
 use crate::fixture::{Place, accept, event};
 use futures_util::future::join_all;
@@ -12,10 +12,10 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Mounts a small disk of its own on the folder and runs [`child`] there.
+/// Mounts a small disk on the folder and runs [`child`] there.
 const SCRIPT: &str = "mount -t tmpfs -o size=16m tmpfs \"$PUDU_STORE_DISK\" || exit 77
     exec \"$0\" --exact full::child --nocapture";
-/// The exit code of the script where nothing can be mounted.
+/// The exit code of the script if it cannot mount a disk.
 const NO_MOUNT: i32 = 77;
 
 fn on_a_small_disk(folder: &Path) -> Output {
@@ -26,20 +26,20 @@ fn on_a_small_disk(folder: &Path) -> Output {
 }
 
 #[test]
-fn a_full_disk_is_waited_out() {
+fn writes_wait_while_the_disk_is_full() {
     let folder = TempDir::new().unwrap();
     let Output { status, stdout, stderr } = on_a_small_disk(folder.path());
-    let said = [stdout, stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
-    if status.code() == Some(NO_MOUNT) || said.contains("unshare") {
+    let output = [stdout, stderr].map(|output| String::from_utf8_lossy(&output).into_owned()).concat();
+    if status.code() == Some(NO_MOUNT) || output.contains("unshare") {
         let required = std::env::var("PUDU_REQUIRE_SERVERS").is_ok_and(|value| value == "1");
-        assert!(!required, "no disk can be mounted: {said}");
-        println!("SKIPPED: no disk can be mounted: {said}");
+        assert!(!required, "cannot mount a disk: {output}");
+        println!("SKIPPED: no disk can be mounted: {output}");
         return;
     }
-    assert!(status.success() && said.contains("1 passed"), "{said}");
+    assert!(status.success() && output.contains("1 passed"), "{output}");
 }
 
-/// Takes all of the room that is left.
+/// Fills the remaining space.
 fn fill(path: &Path) {
     let mut ballast = fs::File::create(path).unwrap();
     for size in [64 * 1024, 1024, 1] {
@@ -47,7 +47,7 @@ fn fill(path: &Path) {
     }
 }
 
-/// Does nothing unless [`on_a_small_disk`] started it.
+/// The child process of [`on_a_small_disk`]; otherwise does nothing.
 #[tokio::test]
 async fn child() {
     let Ok(disk) = std::env::var("PUDU_STORE_DISK") else { return };
@@ -69,7 +69,7 @@ async fn child() {
             };
             assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
             for _ in 0..8 {
-                // Also those that have to open another connection.
+                // Including reads that have to open another connection.
                 let reads = (0..4).map(|_| hasty.pending());
                 assert!(join_all(reads).await.iter().all(Result::is_ok));
             }

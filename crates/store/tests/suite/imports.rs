@@ -5,7 +5,7 @@ use pudu_store::{
 };
 use std::sync::Arc;
 
-fn said(id: &str) -> Update {
+fn message(id: &str) -> Update {
     Update::Message(Arc::new(Message::Human(Human::new(id, id))))
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn records() -> Vec<ImportRecord> {
     vec![ImportRecord::Feedback(feedback), ImportRecord::Identity(identity), talk]
 }
 
-pub(crate) async fn who_signs_in_follows_what_changed_there_unless_pudu_changed_them(db: Db) {
+pub(crate) async fn imported_logins_follow_deerflow_unless_pudu_changed_them(db: Db) {
     let account = |id: &str, version| UserAccount {
         user: UserId::from_raw(id).unwrap(),
         email: "ada@example.org".into(),
@@ -64,7 +64,7 @@ pub(crate) async fn who_signs_in_follows_what_changed_there_unless_pudu_changed_
         oauth_id: None,
         created: NOW,
     };
-    assert!(!format!("{:?}", account("ada", 3)).contains("dfv2"), "nobody is shown a hash");
+    assert!(!format!("{:?}", account("ada", 3)).contains("dfv2"), "hashes are not shown");
     for (id, version, expect) in [
         ("ada", 3, MovedAccount::New),
         ("ada", 3, MovedAccount::Same),
@@ -81,20 +81,20 @@ pub(crate) async fn who_signs_in_follows_what_changed_there_unless_pudu_changed_
     assert_eq!(users, [(UserId::from_raw("ada").unwrap(), Some("ada@example.org".to_owned()))]);
 }
 
-pub(crate) async fn what_is_moved_in_is_there_once_and_a_thread_that_went_on_is_left(db: Db) {
-    let seq = db.import_thread(thread(0, vec![said("a"), said("b")]), NOW).await.unwrap();
+pub(crate) async fn imports_are_stored_once_and_a_continued_thread_is_not_overwritten(db: Db) {
+    let seq = db.import_thread(thread(0, vec![message("a"), message("b")]), NOW).await.unwrap();
     assert_eq!(seq, 2);
-    let again = db.import_thread(thread(0, vec![said("a")]), NOW).await.unwrap_err();
+    let again = db.import_thread(thread(0, vec![message("a")]), NOW).await.unwrap_err();
     assert!(matches!(again, StoreError::Conflict(_)), "{again}");
-    assert_eq!(db.import_thread(thread(2, vec![said("c")]), NOW).await.unwrap(), 3);
+    assert_eq!(db.import_thread(thread(2, vec![message("c")]), NOW).await.unwrap(), 3);
     let rows = db.newest_threads(None, 10).await.unwrap();
     let [row] = rows.as_slice() else { panic!("{rows:?}") };
     let told = (row.user.as_str(), row.account.as_str(), row.title.as_str(), row.created, row.updated);
     assert_eq!(told, ("ada", "slack", "Lines", NOW - 10, NOW - 5));
     let note = ImportNote { kind: "thread".into(), item: "t".into(), digest: "d".into(), seq: 3, done: true };
     assert_eq!(db.import_notes().await.unwrap(), [note]);
-    db.append(&"t".into(), &"run".into(), 3, &[said("d")]).await.unwrap();
-    let moved = db.import_thread(thread(3, vec![said("e")]), NOW).await.unwrap_err();
+    db.append(&"t".into(), &"run".into(), 3, &[message("d")]).await.unwrap();
+    let moved = db.import_thread(thread(3, vec![message("e")]), NOW).await.unwrap_err();
     assert!(matches!(moved, StoreError::Conflict(_)), "{moved}");
 
     assert_eq!(db.import_records(records()).await.unwrap(), [true; 3]);

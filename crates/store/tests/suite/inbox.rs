@@ -20,14 +20,14 @@ pub(crate) async fn an_event_is_kept_once(db: Db) {
     assert_eq!(db.pending_count().await.unwrap(), 2);
 }
 
-pub(crate) async fn where_a_stream_goes_on_is_kept_with_its_event_and_by_itself(db: Db) {
+pub(crate) async fn the_position_of_a_stream_is_stored_with_or_without_an_event(db: Db) {
     let account = event("1").account;
     let at = |key: &str, position: &str| NewInboxItem { position: Some(position.into()), ..event(key) };
     assert_eq!(db.position(&account).await.unwrap(), None);
     db.accept(&at("1", "seq 1")).await.unwrap();
     db.accept(&event("2")).await.unwrap();
     assert_eq!(db.position(&account).await.unwrap().as_deref(), Some("seq 1"));
-    // One that came twice was accepted, too.
+    // A duplicate moves the position as well.
     assert_eq!(db.accept(&at("1", "seq 3")).await.unwrap(), InsertedEvent::Duplicate);
     assert_eq!(db.position(&account).await.unwrap().as_deref(), Some("seq 3"));
     db.save_position(&account, "seq 4", NOW).await.unwrap();
@@ -35,16 +35,16 @@ pub(crate) async fn where_a_stream_goes_on_is_kept_with_its_event_and_by_itself(
     assert_eq!(db.position("another").await.unwrap(), None);
 }
 
-pub(crate) async fn an_edit_changes_what_waits_and_nothing_else(db: Db) {
+pub(crate) async fn an_edit_changes_only_a_waiting_event(db: Db) {
     let (one, two) = (accept(&db, "1").await, accept(&db, "2").await);
     assert!(db.amend(one, r#"{"text":"better"}"#).await.unwrap());
     let amended = InboxRow { payload: r#"{"text":"better"}"#.into(), ..waiting(one, "1") };
     assert_eq!(db.pending().await.unwrap(), [amended, waiting(two, "2")]);
     db.finish(&[one], NOW).await.unwrap();
-    assert!(!db.amend(one, "{}").await.unwrap(), "it waits no more");
+    assert!(!db.amend(one, "{}").await.unwrap(), "it is no longer waiting");
 }
 
-pub(crate) async fn what_is_finished_waits_no_more_and_stays_known(db: Db) {
+pub(crate) async fn a_finished_event_no_longer_waits_and_is_still_a_duplicate(db: Db) {
     let (one, two) = (accept(&db, "1").await, accept(&db, "2").await);
     let three = accept(&db, "3").await;
     db.open_turn(&turn("t", &[three])).await.unwrap();

@@ -1,20 +1,20 @@
 use crate::{
     accounts::provider_login,
-    client_runs::asked,
+    client_runs::request,
     fixture::{BEFORE_ONE_RUN, NOW, Place, WITHOUT_CLIENT_RUNS, accept, event, run, turn},
-    log::said,
+    log::human_message,
 };
 use futures_util::future::join_all;
 use pudu_base::{LogError, Outcome, RunId, ThreadId, ThreadLog};
 use pudu_store::{Db, InsertedEvent, NewTurn, ProviderAccount, RunOrigin, StoreError, TurnId};
 use sqlx::Connection;
 
-pub(crate) async fn what_was_answered_is_there_after_a_hard_end(place: Place) {
+pub(crate) async fn acknowledged_writes_survive_a_kill(place: Place) {
     let db = place.open().await;
     let item = accept(&db, "1").await;
     db.open_turn(&turn("t", &[item])).await.unwrap();
     db.conclude(&TurnId("t".into()), "said").await.unwrap();
-    db.append(&"thread".into(), &"run".into(), 0, &[said("1", "hello")]).await.unwrap();
+    db.append(&"thread".into(), &"run".into(), 0, &[human_message("1", "hello")]).await.unwrap();
     let before = (db.pending().await.unwrap(), db.open_turns().await.unwrap());
     let thread = db.load(&"thread".into()).await.unwrap();
     drop(db);
@@ -25,19 +25,19 @@ pub(crate) async fn what_was_answered_is_there_after_a_hard_end(place: Place) {
     assert_eq!(db.accept(&event("1")).await.unwrap(), InsertedEvent::Duplicate);
 }
 
-pub(crate) async fn a_process_takes_over_the_runs_of_the_one_before(place: Place) {
+pub(crate) async fn a_process_takes_over_the_runs_of_the_previous_one(place: Place) {
     let db = place.open().await;
     let (item, started) = (accept(&db, "1").await, NOW + 1);
-    db.accept_run(asked("waits", "mine", NOW - 1)).await.unwrap();
-    db.accept_run(asked("ended", "mine", NOW)).await.unwrap();
+    db.accept_run(request("waits", "mine", NOW - 1)).await.unwrap();
+    db.accept_run(request("ended", "mine", NOW)).await.unwrap();
     db.open_turn(&turn("t", &[item])).await.unwrap();
-    db.accept_run(asked("works", "mine", started)).await.unwrap();
+    db.accept_run(request("works", "mine", started)).await.unwrap();
     for (run, thread) in [("works", "mine"), ("of a program", "thread")] {
         db.run_started(&run.into(), &thread.into(), "gpt", None, started).await.unwrap();
     }
     db.drop_goal(&TurnId("t".into())).await.unwrap();
     db.run_ended(&"ended".into(), &Outcome::Success, NOW).await.unwrap();
-    assert_eq!(db.take_over_runs().await.unwrap(), [], "they are its own");
+    assert_eq!(db.take_over_runs().await.unwrap(), [], "they are its own runs");
     drop(db);
 
     let db = place.open().await;
@@ -56,18 +56,18 @@ pub(crate) async fn a_process_takes_over_the_runs_of_the_one_before(place: Place
     assert_eq!(db.take_over_runs().await.unwrap(), []);
 }
 
-pub(crate) async fn closing_writes_what_waits(place: Place) {
+pub(crate) async fn closing_completes_waiting_writes(place: Place) {
     let db = place.open().await;
     let events: Vec<_> = (0..500).map(|n| event(&n.to_string())).collect();
     let accepts = join_all(events.iter().map(|event| db.accept(event)));
     let (answers, ()) = futures_util::join!(accepts, db.close());
     let kept = answers.iter().filter(|answer| answer.is_ok()).count();
-    assert!(kept > 0, "some came before the end");
+    assert!(kept > 0, "some were written before the close");
     let db = place.open().await;
     assert_eq!(db.pending_count().await.unwrap(), i64::try_from(kept).unwrap());
 }
 
-pub(crate) async fn two_that_start_at_once_both_start(place: Place) {
+pub(crate) async fn two_simultaneous_starts_both_succeed(place: Place) {
     let starts = (0..8).map(|n: i32| {
         let place = place.clone();
         tokio::spawn(async move {
@@ -85,14 +85,14 @@ pub(crate) async fn two_instances_do_not_overwrite_each_other(place: Place) {
     let (one, two) = (place.open().await, place.open().await);
     let (thread, run) = (ThreadId::from("thread"), RunId::from("run"));
     for at in 0..20 {
-        let (mine, yours) = ([said("mine", "1")], [said("yours", "2")]);
+        let (mine, yours) = ([human_message("mine", "1")], [human_message("yours", "2")]);
         let answers =
             tokio::join!(one.append(&thread, &run, at, &mine), two.append(&thread, &run, at, &yours));
         match answers {
             (Ok(seq), Err(LogError::Conflict { .. })) | (Err(LogError::Conflict { .. }), Ok(seq)) => {
                 assert_eq!(seq, at + 1);
             }
-            other => panic!("not exactly one was first: {other:?}"),
+            other => panic!("not exactly one succeeded: {other:?}"),
         }
     }
     let same = event("same");
@@ -116,9 +116,9 @@ pub(crate) async fn a_newer_database_is_refused(place: Place) {
     assert_eq!(refused.to_string(), text);
 }
 
-pub(crate) async fn a_log_row_has_its_time_and_its_run(place: Place) {
+pub(crate) async fn a_log_row_has_a_time_and_a_run(place: Place) {
     let db = place.open().await;
-    let rows: Vec<_> = (0..1_200).map(|n| said(&n.to_string(), "x")).collect();
+    let rows: Vec<_> = (0..1_200).map(|n| human_message(&n.to_string(), "x")).collect();
     assert_eq!(db.append(&"thread".into(), &"one".into(), 0, &rows).await.unwrap(), 1_200);
     assert_eq!(db.append(&"thread".into(), &"two".into(), 1_200, &rows[..1]).await.unwrap(), 1_201);
     db.close().await;
@@ -129,14 +129,21 @@ pub(crate) async fn a_log_row_has_its_time_and_its_run(place: Place) {
     assert_eq!(runs, [(1_199, "one"), (1_200, "one"), (1_201, "two")]);
 }
 
-pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: Place) {
+pub(crate) async fn threads_from_before_their_table_existed_get_rows(place: Place) {
     let db = place.open().await;
     for (thread, account) in [("ran", "slack"), ("bound", "telegram"), ("alone", "")] {
         if !account.is_empty() {
             db.bind(thread, account, "chat", &thread.into(), NOW).await.unwrap();
         }
         if thread != "bound" {
-            db.append(&thread.into(), &"run".into(), 0, &[said("1", "grüße"), said("2", "b")]).await.unwrap();
+            db.append(
+                &thread.into(),
+                &"run".into(),
+                0,
+                &[human_message("1", "grüße"), human_message("2", "b")],
+            )
+            .await
+            .unwrap();
         }
     }
     db.run_started(&"run".into(), &"ran".into(), "gpt", None, NOW).await.unwrap();
@@ -153,7 +160,7 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
         ALTER TABLE log DROP COLUMN at; ALTER TABLE log DROP COLUMN run;
         DROP TABLE recall_scopes; DROP TABLE recall_docs; DROP TABLE recall_bags; DROP TABLE recall_words;
         DROP TABLE IF EXISTS recall_index;
-        DELETE FROM schema_version WHERE version >= 8";
+        DROP TABLE scheduled_task_runs; DROP TABLE scheduled_tasks; DELETE FROM schema_version WHERE version >= 8";
     run(&mut behind, BEFORE_ONE_RUN.into()).await;
     run(&mut behind, back.into()).await;
     run(&mut behind, WITHOUT_CLIENT_RUNS.into()).await;
@@ -167,16 +174,16 @@ pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: 
     assert_eq!((bound.id.as_str(), bound.log_bytes), ("bound", 0));
     let alone = row("").await;
     assert_eq!((alone.id.as_str(), alone.log_bytes), ("alone", ran.log_bytes));
-    let bytes =
-        [said("1", "grüße"), said("2", "b")].map(|update| serde_json::to_string(&update).unwrap().len());
+    let bytes = [human_message("1", "grüße"), human_message("2", "b")]
+        .map(|update| serde_json::to_string(&update).unwrap().len());
     assert_eq!(usize::try_from(ran.log_bytes).unwrap(), bytes.iter().sum::<usize>());
-    // What nobody knows the age of is as young as the table.
+    // Threads of unknown age get the time of the migration.
     assert!(bound.updated > 1_700_000_000_000 && alone.updated > 1_700_000_000_000);
-    assert_eq!(db.append(&"ran".into(), &"run".into(), 2, &[said("3", "c")]).await.unwrap(), 3);
+    assert_eq!(db.append(&"ran".into(), &"run".into(), 2, &[human_message("3", "c")]).await.unwrap(), 3);
     db.close().await;
 }
 
-pub(crate) async fn accounts_of_providers_from_before_they_knew_issuers_go_on(place: Place) {
+pub(crate) async fn provider_accounts_from_before_issuers_remain_usable(place: Place) {
     let db = place.open().await;
     db.close().await;
     let mut behind = place.connect().await;
@@ -188,7 +195,7 @@ pub(crate) async fn accounts_of_providers_from_before_they_knew_issuers_go_on(pl
             ('bo', 'bo@example.org', 'user', 0, 0, 'acme', 'subject of ada', 1),
             ('cy', 'cy@example.org', 'user', 0, 0, 'other', 'subject of ada', 1),
             ('dee', 'dee@example.org', 'user', 0, 0, NULL, NULL, 1);
-        DELETE FROM schema_version WHERE version >= 20";
+        DROP TABLE scheduled_task_runs; DROP TABLE scheduled_tasks; DELETE FROM schema_version WHERE version >= 20";
     run(&mut behind, BEFORE_ONE_RUN.into()).await;
     run(&mut behind, back.into()).await;
     drop(behind);
@@ -198,12 +205,14 @@ pub(crate) async fn accounts_of_providers_from_before_they_knew_issuers_go_on(pl
     let kept = Some("subject of ada".to_owned());
     assert_eq!(subjects, [kept.clone(), None, kept, None], "one subject, one account");
     let login = provider_login("ada", "https://a.example", false);
-    let ProviderAccount::Known(ada) = db.provider_login(login).await.unwrap() else { panic!("it is lost") };
+    let ProviderAccount::Known(ada) = db.provider_login(login).await.unwrap() else {
+        panic!("the account must exist")
+    };
     assert_eq!(ada.user.as_str(), "ada");
     db.close().await;
 }
 
-pub(crate) async fn turns_from_before_runs_were_one_record_go_on(place: Place) {
+pub(crate) async fn turns_from_before_unified_run_records_continue(place: Place) {
     let db = place.open().await;
     for (id, event) in [("waits", "1"), ("works", "2"), ("lost", "3")] {
         let item = accept(&db, event).await;
@@ -217,7 +226,7 @@ pub(crate) async fn turns_from_before_runs_were_one_record_go_on(place: Place) {
     run(&mut behind, BEFORE_ONE_RUN.into()).await;
     let back = "DELETE FROM runs WHERE id = 'waits';
         UPDATE turns SET resumed = 3, suspended = 1, goal_dropped = 1 WHERE run = 'works';
-        DELETE FROM schema_version WHERE version >= 25";
+        DROP TABLE scheduled_task_runs; DROP TABLE scheduled_tasks; DELETE FROM schema_version WHERE version >= 25";
     run(&mut behind, back.into()).await;
     drop(behind);
 
@@ -234,7 +243,7 @@ pub(crate) async fn turns_from_before_runs_were_one_record_go_on(place: Place) {
     db.close().await;
 }
 
-pub(crate) async fn a_conversation_of_the_terminal_becomes_a_named_thread_with_its_choices(place: Place) {
+pub(crate) async fn a_terminal_conversation_becomes_a_named_thread_with_its_settings(place: Place) {
     let db = place.open().await;
     db.bind("local:terminal", "local", "terminal", &"t1".into(), NOW).await.unwrap();
     db.set_model("local:terminal", Some("gpt")).await.unwrap();
@@ -242,7 +251,7 @@ pub(crate) async fn a_conversation_of_the_terminal_becomes_a_named_thread_with_i
     db.bind("slack:c", "slack", "c", &"t3".into(), NOW).await.unwrap();
     db.close().await;
     let mut behind = place.connect().await;
-    run(&mut behind, "DELETE FROM schema_version WHERE version >= 26".into()).await;
+    run(&mut behind, "DROP TABLE scheduled_task_runs; DROP TABLE scheduled_tasks; DELETE FROM schema_version WHERE version >= 26".into()).await;
     drop(behind);
 
     let db = place.open().await;
@@ -253,11 +262,11 @@ pub(crate) async fn a_conversation_of_the_terminal_becomes_a_named_thread_with_i
     assert_eq!(named, [r#"{"terminal":"terminal"}"#, r#"{"terminal":"other"}"#, ""]);
     let chosen = db.conversation("api:t1").await.unwrap().unwrap();
     assert_eq!((chosen.thread.as_str(), chosen.model.as_deref()), ("t1", Some("gpt")));
-    assert!(db.conversation("api:t2").await.unwrap().is_none(), "nothing was chosen there");
+    assert!(db.conversation("api:t2").await.unwrap().is_none(), "it has no settings");
     db.close().await;
 }
 
-pub(crate) async fn a_database_that_somebody_works_on_keeps_its_shape(place: Place) {
+pub(crate) async fn a_database_in_use_is_not_migrated(place: Place) {
     let db = place.open().await;
     let claim = db.claim().await.unwrap();
     let mut behind = place.connect().await;

@@ -2,27 +2,27 @@ use pudu_base::{Human, LogError, Message, ThreadId, ThreadLog, ThreadState, Upda
 use pudu_store::Db;
 use std::sync::Arc;
 
-/// An update that adds what a person said.
-pub(crate) fn said(id: &str, text: &str) -> Update {
+/// An update that adds a person's message.
+pub(crate) fn human_message(id: &str, text: &str) -> Update {
     Update::Message(Arc::new(Message::Human(Human::new(id, text))))
 }
 
-/// An update that shows people a file.
-pub(crate) fn made(path: &str) -> Update {
+/// An update that presents a file.
+pub(crate) fn artifact(path: &str) -> Update {
     Update::Artifacts { run: "run".into(), paths: vec![path.into()] }
 }
 
-pub(crate) async fn a_thread_is_the_fold_of_what_was_appended(db: Db) {
+pub(crate) async fn a_thread_is_the_fold_of_its_updates(db: Db) {
     let (thread, other) = (ThreadId::from("a"), ThreadId::from("b"));
     assert_eq!(db.load(&thread).await.unwrap(), (0, ThreadState::default()));
     let updates = [
-        said("1", "hello"),
-        said("2", "\0 \u{1F98C} \"quoted\" \\ and\nlines"),
+        human_message("1", "hello"),
+        human_message("2", "\0 \u{1F98C} \"quoted\" \\ and\nlines"),
         Update::Begin("call".into()),
-        said("1", "hello again"),
+        human_message("1", "hello again"),
         Update::Remove("2".into()),
-        made("/mnt/user-data/outputs/a"),
-        said("3", "\u{1}"),
+        artifact("/mnt/user-data/outputs/a"),
+        human_message("3", "\u{1}"),
     ];
     assert_eq!(db.append(&thread, &"run".into(), 0, &updates[..2]).await.unwrap(), 2);
     assert_eq!(db.append(&other, &"run".into(), 0, &updates[..1]).await.unwrap(), 1);
@@ -32,20 +32,22 @@ pub(crate) async fn a_thread_is_the_fold_of_what_was_appended(db: Db) {
     assert_eq!(db.load(&other).await.unwrap(), (1, ThreadState::fold(updates[..1].to_vec())));
 }
 
-pub(crate) async fn an_append_behind_the_wrong_position_changes_nothing(db: Db) {
+pub(crate) async fn an_append_at_a_wrong_position_changes_nothing(db: Db) {
     let thread = ThreadId::from("a");
-    db.append(&thread, &"run".into(), 0, &[said("1", "one"), said("2", "two")]).await.unwrap();
+    db.append(&thread, &"run".into(), 0, &[human_message("1", "one"), human_message("2", "two")])
+        .await
+        .unwrap();
     let before = db.load(&thread).await.unwrap();
     for at in [-1, 0, 1, 3] {
-        let refused = db.append(&thread, &"run".into(), at, &[said("3", "three")]).await;
+        let refused = db.append(&thread, &"run".into(), at, &[human_message("3", "three")]).await;
         assert!(matches!(refused, Err(LogError::Conflict { at: told }) if told == at), "{at}: {refused:?}");
     }
     assert_eq!(db.load(&thread).await.unwrap(), before);
 }
 
-pub(crate) async fn of_many_appends_at_one_position_one_wins(db: Db) {
+pub(crate) async fn only_one_of_many_appends_at_one_position_succeeds(db: Db) {
     let thread = ThreadId::from("a");
-    let updates: Vec<_> = (0..20).map(|n| [said(&n.to_string(), "mine")]).collect();
+    let updates: Vec<_> = (0..20).map(|n| [human_message(&n.to_string(), "mine")]).collect();
     let run = "run".into();
     let appends = updates.iter().map(|update| db.append(&thread, &run, 0, update));
     let answers = futures_util::future::join_all(appends).await;
@@ -54,13 +56,13 @@ pub(crate) async fn of_many_appends_at_one_position_one_wins(db: Db) {
     assert_eq!(db.load(&thread).await.unwrap(), (1, ThreadState::fold(winner.clone())));
 }
 
-/// Each round says five messages of 10 KB and then says the same five again and again.
-pub(crate) async fn a_thread_of_much_history_reads_the_same_past_its_snapshot(db: Db) {
+/// Each round adds the same five messages of 10 KB again.
+pub(crate) async fn a_long_thread_reads_the_same_after_its_snapshot(db: Db) {
     let thread = ThreadId::from("a");
     let (mut updates, mut snapshots) = (Vec::new(), Vec::new());
     for round in 0..12_i64 {
         let text = format!("{round} deer ").repeat(1_000);
-        let more: Vec<_> = (0..5).map(|n| said(&n.to_string(), &text)).collect();
+        let more: Vec<_> = (0..5).map(|n| human_message(&n.to_string(), &text)).collect();
         db.append(&thread, &"run".into(), round * 5, &more).await.unwrap();
         updates.extend(more);
         let expected = ((round + 1) * 5, ThreadState::fold(updates.clone()));
@@ -76,11 +78,11 @@ pub(crate) async fn a_thread_of_much_history_reads_the_same_past_its_snapshot(db
     assert_eq!(snapshots, [2, 5, 8, 11]);
 }
 
-pub(crate) async fn a_thread_that_only_grows_is_not_copied(db: Db) {
+pub(crate) async fn no_snapshot_is_written_for_a_thread_that_only_grows(db: Db) {
     let thread = ThreadId::from("a");
     let text = "deer ".repeat(2_000);
     for at in 0..40 {
-        db.append(&thread, &"run".into(), at, &[said(&at.to_string(), &text)]).await.unwrap();
+        db.append(&thread, &"run".into(), at, &[human_message(&at.to_string(), &text)]).await.unwrap();
         db.load(&thread).await.unwrap();
     }
     assert_eq!(db.commits(), 40);

@@ -24,12 +24,12 @@ pub(crate) fn ada() -> PersonKeys {
     }
 }
 
-fn said(id: &str, person: &str) -> Update {
+fn human_message(id: &str, person: &str) -> Update {
     let human = Human { person: Some(person.into()), sender: Some("Ada".into()), ..Human::new(id, id) };
     Update::Message(Arc::new(Message::Human(human)))
 }
 
-fn answered(id: &str) -> Update {
+fn assistant_message(id: &str) -> Update {
     Update::Message(Arc::new(Message::Assistant(Assistant {
         id: id.into(),
         text: id.into(),
@@ -62,7 +62,7 @@ async fn texts(db: &Db, thread: &str) -> Vec<String> {
     state.messages.values().map(|message| message.text().to_owned()).collect()
 }
 
-pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_another(db: Db) {
+pub(crate) async fn all_data_of_a_person_and_no_other_is_exported_and_deleted(db: Db) {
     let (keys, room) = (ada(), ThreadFolder { owner: UserId::from_raw("room").unwrap(), thread: "r".into() });
     let identity = Identity {
         account: "slack".into(),
@@ -80,14 +80,16 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
         truncated: false,
     };
     let todo = Todo { content: "Ada's entry".into(), status: TodoStatus::Pending };
-    let besides = [
+    let other_updates = [
         Update::Task { call: "c".into(), stage: TaskStage::Step(step) },
         Update::Todos(vec![todo]),
         Update::Goal(Some(Goal::new("Ada's goal".into(), NOW))),
     ];
-    let turn = [&[said("a1", "U1"), answered("b1")][..], &besides[..]].concat();
+    let turn = [&[human_message("a1", "U1"), assistant_message("b1")][..], &other_updates[..]].concat();
     db.append(&"r".into(), &"1".into(), 0, &turn).await.unwrap();
-    db.append(&"r".into(), &"2".into(), 5, &[said("a2", "U11"), answered("b2")]).await.unwrap();
+    db.append(&"r".into(), &"2".into(), 5, &[human_message("a2", "U11"), assistant_message("b2")])
+        .await
+        .unwrap();
     for (person, detail) in [("U1", "cat ada.txt"), ("U2", "cat bob.txt")] {
         let entry = AuditEntry {
             at: NOW,
@@ -110,8 +112,8 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
     db.ask(&by_token).await.unwrap();
     db.decide("p", decision(false, Some("U1 (token ci)"))).await.unwrap();
     assert!(!db.is_person_at_work(&keys).await.unwrap());
-    let InsertedEvent::New(id) = event(&db, "1", "U1").await else { panic!("it is new") };
-    assert!(db.is_person_at_work(&keys).await.unwrap(), "an event of theirs waits");
+    let InsertedEvent::New(id) = event(&db, "1", "U1").await else { panic!("it must be new") };
+    assert!(db.is_person_at_work(&keys).await.unwrap(), "their event is waiting");
     assert_eq!(db.left_of_person(&keys).await.unwrap(), (vec![id], Vec::new()));
     db.finish(&[id], NOW).await.unwrap();
     event(&db, "2", "U2").await;
@@ -128,15 +130,15 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
     assert!(db.has_open_turn(&["r".into()].into()).await.unwrap());
     assert!(
         !db.forget_person(&keys, messages.clone(), Vec::new()).await.unwrap(),
-        "a run of another one in the room still holds the words"
+        "another person's run in the room still uses the messages"
     );
-    assert_eq!(db.room_messages(&keys).await.unwrap(), messages, "and nothing was done");
+    assert_eq!(db.room_messages(&keys).await.unwrap(), messages, "nothing was deleted");
     db.park(&open.id, "late", NOW).await.unwrap();
     let ids: Vec<&MessageId> = messages.iter().map(|one| one.message.id()).collect();
     assert_eq!(
         ids,
         [&MessageId::from("a1"), &MessageId::from("b1")],
-        "the turn, and nobody whose id begins alike"
+        "only their turn, not that of an id with the same beginning"
     );
     let tables = db.person_tables(&keys).await.unwrap();
     let rows =
@@ -162,7 +164,10 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
     assert_eq!(audit, [("U2", "cat bob.txt"), ("", "")]);
     assert!(db.identities().await.unwrap().is_empty());
     db.identify(identity).await.unwrap();
-    assert!(!db.is_thread_member(&"r".into(), &keys.user).await.unwrap(), "who comes back is no member");
+    assert!(
+        !db.is_thread_member(&"r".into(), &keys.user).await.unwrap(),
+        "a returning person is not a member"
+    );
     assert!(
         matches!(event(&db, "1", "U1").await, InsertedEvent::Duplicate),
         "a late redelivery is recognised"
@@ -172,65 +177,67 @@ pub(crate) async fn everything_of_a_person_is_told_and_then_gone_and_nothing_of_
     assert_eq!(notes, [(FORGOTTEN_NOTE, digest("ada"))]);
 }
 
-pub(crate) async fn who_became_somebody_else_is_found_and_forgotten_as_who_they_were(db: Db) {
-    let was = UserId::from_raw("was").unwrap();
-    let keys = PersonKeys { former: vec![was.clone()], ..ada() };
-    let own = ThreadFolder { owner: was.clone(), thread: "own".into() };
+pub(crate) async fn data_of_a_linked_person_from_before_the_link_is_found_and_deleted(db: Db) {
+    let former = UserId::from_raw("was").unwrap();
+    let keys = PersonKeys { former: vec![former.clone()], ..ada() };
+    let own = ThreadFolder { owner: former.clone(), thread: "own".into() };
     db.thread_used(&own, "slack", NOW).await.unwrap();
-    db.append(&"own".into(), &"1".into(), 0, &[said("a1", "U1")]).await.unwrap();
-    assert_eq!(db.room_messages(&keys).await.unwrap(), [], "it is no room");
-    db.set_memory_off(&was, true).await.unwrap();
+    db.append(&"own".into(), &"1".into(), 0, &[human_message("a1", "U1")]).await.unwrap();
+    assert_eq!(db.room_messages(&keys).await.unwrap(), [], "it is not a room");
+    db.set_memory_off(&former, true).await.unwrap();
     let tables = db.person_tables(&keys).await.unwrap();
     let off = tables.iter().find(|table| table.name == "memory_off").unwrap();
     assert_eq!(off.rows.len(), 1, "{tables:?}");
     assert!(db.forget_person(&keys, Vec::new(), Vec::new()).await.unwrap());
-    assert!(!db.is_memory_off(&was).await.unwrap());
+    assert!(!db.is_memory_off(&former).await.unwrap());
     let notes = db.import_notes().await.unwrap();
     let notes: Vec<_> = notes.into_iter().map(|note| note.item).collect();
     assert!(notes.contains(&digest("ada")) && notes.contains(&digest("was")), "{notes:?}");
 }
 
-/// Every table, and what becomes of a person's rows in it when they are forgotten. A new table needs a line here, and maybe
-/// some in `person.rs`.
+/// All tables, each with the effect of a person's deletion on their rows. A new table needs an entry here, and maybe code
+/// in `person.rs`.
 const TABLES: &[(&str, &str)] = &[
-    ("adoptions", "goes"),
-    ("api_tokens", "goes"),
-    ("approvals", "their own go"),
-    ("audit", "stays without name and detail"),
-    ("budgets", "their own go"),
-    ("buffered_messages", "goes"),
-    ("conversations", "goes with the thread"),
-    ("deleted_threads", "an id, until the folder is gone"),
-    ("feedback", "goes"),
-    ("identities", "goes"),
-    ("imports", "goes, but for the digest of who is not to come back"),
-    ("inbox", "stays without content, so that a redelivery is recognised"),
-    ("learnings", "goes"),
-    ("learnt", "goes"),
-    ("log", "goes with the thread; in rooms their turns are emptied"),
-    ("memory_merges", "goes"),
-    ("memory_off", "goes"),
-    ("messages", "ids of messages, no words"),
-    ("owner", "nobody's"),
-    ("paired", "goes"),
-    ("pairing_codes", "goes"),
-    ("recall_bags", "goes"),
-    ("recall_docs", "goes"),
-    ("recall_scopes", "goes"),
-    ("recall_words", "goes"),
-    ("reservations", "none is there: who has one is at work"),
-    ("runs", "goes with the thread"),
-    ("schema_version", "nobody's"),
-    ("snapshots", "goes with the thread, and of rooms' threads"),
-    ("spending", "stays without a name"),
-    ("stream_positions", "nobody's"),
-    ("thread_people", "goes"),
-    ("threads", "goes; a room's loses its title"),
-    ("turns", "goes"),
-    ("users", "goes"),
+    ("adoptions", "deleted"),
+    ("api_tokens", "deleted"),
+    ("approvals", "their own are deleted"),
+    ("audit", "kept without name and detail"),
+    ("budgets", "their own are deleted"),
+    ("buffered_messages", "deleted"),
+    ("conversations", "deleted with the thread"),
+    ("deleted_threads", "ids, until the folders are removed"),
+    ("feedback", "deleted"),
+    ("identities", "deleted"),
+    ("imports", "deleted, except for the digest that prevents another import"),
+    ("inbox", "kept without content, so that a redelivery is recognised"),
+    ("learnings", "deleted"),
+    ("learnt", "deleted"),
+    ("log", "deleted with the thread; emptied for their turns in rooms"),
+    ("memory_merges", "deleted"),
+    ("memory_off", "deleted"),
+    ("messages", "ids of messages without text"),
+    ("owner", "no personal data"),
+    ("paired", "deleted"),
+    ("pairing_codes", "deleted"),
+    ("recall_bags", "deleted"),
+    ("recall_docs", "deleted"),
+    ("recall_scopes", "deleted"),
+    ("recall_words", "deleted"),
+    ("reservations", "none, because a reservation prevents the deletion"),
+    ("runs", "deleted with the thread"),
+    ("scheduled_task_runs", "deleted with the task"),
+    ("scheduled_tasks", "deleted"),
+    ("schema_version", "no personal data"),
+    ("snapshots", "deleted, also for rooms' threads"),
+    ("spending", "kept without a name"),
+    ("stream_positions", "no personal data"),
+    ("thread_people", "deleted"),
+    ("threads", "deleted; a room's thread loses its title"),
+    ("turns", "deleted"),
+    ("users", "deleted"),
 ];
 
-pub(crate) async fn of_every_table_it_is_known_what_is_forgotten(place: Place) {
+pub(crate) async fn the_deletion_rule_of_every_table_is_listed(place: Place) {
     place.open().await.close().await;
     let mut connection = place.connect().await;
     let is_server = matches!(place.location, DbLocation::Postgres(_));

@@ -29,18 +29,18 @@ pub(crate) fn turn(user: &str, doc: &str, thread: &str, text: &str) -> RecallEnt
     RecallEntry { kind, thread, author, ..fact(user, doc, text) }
 }
 
-async fn found(db: &Db, scope: &RecallScope, question: &str) -> String {
+async fn find(db: &Db, scope: &RecallScope, question: &str) -> String {
     let hits = db.recall(scope, question, LIMITS).await.unwrap();
     let names = |hits: Vec<RecallHit>| hits.into_iter().map(|hit| hit.doc).collect::<Vec<_>>().join(" ");
     format!("{} | {}", names(hits.facts), names(hits.turns))
 }
 
 #[track_caller]
-fn same(found: &str, expected: &str, question: &str) {
+fn check(found: &str, expected: &str, question: &str) {
     assert_eq!(found, expected, "{question:?}");
 }
 
-pub(crate) async fn what_fits_a_question_is_found_best_first(db: Db) {
+pub(crate) async fn entries_are_found_in_order_of_relevance(db: Db) {
     db.index(&[
         fact("ada", "tea", "Prefers green tea over coffee in the morning"),
         fact("ada", "cat", "Has two cats named Miso and Tofu"),
@@ -67,7 +67,7 @@ pub(crate) async fn what_fits_a_question_is_found_best_first(db: Db) {
         ("quantum chromodynamics", " | "),
         ("🫖🫖🫖", " | "),
     ] {
-        same(&found(&db, &scope("ada"), question).await, expected, question);
+        check(&find(&db, &scope("ada"), question).await, expected, question);
     }
     let hits = db.recall(&scope("ada"), "tofu cats", LIMITS).await.unwrap();
     let best = hits.facts.first().unwrap();
@@ -83,27 +83,27 @@ pub(crate) async fn what_fits_a_question_is_found_best_first(db: Db) {
     }
 }
 
-pub(crate) async fn an_entry_replaces_the_older_one_and_again_changes_nothing(db: Db) {
+pub(crate) async fn an_entry_replaces_an_older_one_and_repeating_it_changes_nothing(db: Db) {
     let old = fact("ada", "1", "lives in Hamburg");
     let new = fact("ada", "1", "lives in Bremen now");
     db.index(&[old.clone(), old.clone(), new.clone()]).await.unwrap();
     db.index(std::slice::from_ref(&new)).await.unwrap();
-    same(&found(&db, &scope("ada"), "Hamburg").await, " | ", "Hamburg");
-    same(&found(&db, &scope("ada"), "Bremen lives").await, "1 | ", "Bremen");
-    // A fact and a turn of one id are two entries, and so are those of two agents.
+    check(&find(&db, &scope("ada"), "Hamburg").await, " | ", "Hamburg");
+    check(&find(&db, &scope("ada"), "Bremen lives").await, "1 | ", "Bremen");
+    // A fact and a turn with the same id are two entries, and so are those of two agents.
     db.index(&[turn("ada", "1", "t", "Bremen is grey")]).await.unwrap();
     let other = RecallScope { agent: "poet".into(), ..scope("ada") };
     db.index(&[RecallEntry { scope: other.clone(), ..new }]).await.unwrap();
-    same(&found(&db, &scope("ada"), "Bremen").await, "1 | 1", "both kinds");
-    same(&found(&db, &other, "Bremen").await, "1 | ", "the other agent");
+    check(&find(&db, &scope("ada"), "Bremen").await, "1 | 1", "both kinds");
+    check(&find(&db, &other, "Bremen").await, "1 | ", "the other agent");
     db.unindex(&scope("ada"), RecallKind::Fact, &["1".into(), "1".into(), "no".into()]).await.unwrap();
-    same(&found(&db, &scope("ada"), "Bremen").await, " | 1", "without the fact");
-    same(&found(&db, &other, "Bremen").await, "1 | ", "the other agent's stays");
+    check(&find(&db, &scope("ada"), "Bremen").await, " | 1", "without the fact");
+    check(&find(&db, &other, "Bremen").await, "1 | ", "the other agent's stays");
     db.unindex(&scope("nobody"), RecallKind::Fact, &["1".into()]).await.unwrap();
 }
 
-/// Whatever is asked, nothing of another user's or agent's comes back.
-pub(crate) async fn nothing_of_another_scope_comes_back(db: Db) {
+/// No question returns entries of another user or agent.
+pub(crate) async fn recall_never_returns_entries_of_another_scope(db: Db) {
     let secret = "the secret word is xylophone 秘密";
     let agent = RecallScope { agent: "poet".into(), ..scope("ada") };
     db.index(&[
@@ -135,12 +135,12 @@ pub(crate) async fn nothing_of_another_scope_comes_back(db: Db) {
         "^xylophone + - ( ) { }",
         giant.as_str(),
     ] {
-        same(&found(&db, &scope("ada"), question).await, " | ", question.split_at(question.len().min(40)).0);
+        check(&find(&db, &scope("ada"), question).await, " | ", question.split_at(question.len().min(40)).0);
     }
-    same(&found(&db, &scope("ada"), "secret xylophone").await, "own | ", "her own");
-    same(&found(&db, &scope("bob"), "xylophone").await, "secret | said", "his own");
+    check(&find(&db, &scope("ada"), "secret xylophone").await, "own | ", "her own");
+    check(&find(&db, &scope("bob"), "xylophone").await, "secret | said", "his own");
     for user in ["b", "bo", "bob2", "Bob", "%", "*"] {
-        same(&found(&db, &scope(user), "secret xylophone").await, " | ", user);
+        check(&find(&db, &scope(user), "secret xylophone").await, " | ", user);
     }
 }
 
@@ -176,15 +176,15 @@ pub(crate) async fn any_text_can_be_indexed(db: Db) {
     let hits = db.recall(&scope("ada"), "alpha", LIMITS).await.unwrap().facts;
     let lengths: Vec<_> = hits.iter().map(|hit| (hit.doc.as_str(), hit.text.chars().count())).collect();
     assert_eq!(lengths, [("5", MAX_RECALL_CHARS)]);
-    same(&found(&db, &scope("ada"), "omega").await, " | ", "beyond the end");
-    same(&found(&db, &scope("ada"), "很多").await, "7 | ", "many characters");
-    same(&found(&db, &scope("ada"), &one_word).await, "6 | ", "one long word");
+    check(&find(&db, &scope("ada"), "omega").await, " | ", "beyond the end");
+    check(&find(&db, &scope("ada"), "很多").await, "7 | ", "many characters");
+    check(&find(&db, &scope("ada"), &one_word).await, "6 | ", "one long word");
     let docs: Vec<String> = entries.into_iter().map(|entry| entry.doc).collect();
     db.unindex(&scope("ada"), RecallKind::Fact, &docs).await.unwrap();
-    same(&found(&db, &scope("ada"), "alpha 很多").await, " | ", "all gone");
+    check(&find(&db, &scope("ada"), "alpha 很多").await, " | ", "all gone");
 }
 
-pub(crate) async fn what_is_forgotten_is_gone_and_the_rest_stays(db: Db) {
+pub(crate) async fn only_forgotten_entries_are_deleted(db: Db) {
     let many = (0..700).map(|n| turn("ada", &n.to_string(), "long", &format!("elephant number {n}")));
     let mut entries: Vec<RecallEntry> = many.collect();
     entries.push(RecallEntry { thread: "long".into(), ..fact("ada", "f", "likes elephants") });
@@ -192,28 +192,28 @@ pub(crate) async fn what_is_forgotten_is_gone_and_the_rest_stays(db: Db) {
     entries.push(turn("bob", "his", "short", "my elephant"));
     db.index(&entries).await.unwrap();
     db.forget_thread(&"long".into()).await.unwrap();
-    same(&found(&db, &scope("ada"), "elephant").await, " | other", "after the thread");
+    check(&find(&db, &scope("ada"), "elephant").await, " | other", "after the thread");
     db.forget_thread(&"".into()).await.unwrap();
     db.index(&entries).await.unwrap();
     db.forget_user(&scope("ada").user).await.unwrap();
-    same(&found(&db, &scope("ada"), "elephant").await, " | ", "after the user");
-    same(&found(&db, &scope("bob"), "elephant").await, " | his", "nobody else's");
+    check(&find(&db, &scope("ada"), "elephant").await, " | ", "after the user");
+    check(&find(&db, &scope("bob"), "elephant").await, " | his", "nobody else's");
     db.forget_user(&scope("nobody").user).await.unwrap();
     db.index(&[fact("ada", "f", "likes elephants again")]).await.unwrap();
-    same(&found(&db, &scope("ada"), "elephant").await, "f | ", "a new beginning");
+    check(&find(&db, &scope("ada"), "elephant").await, "f | ", "a new beginning");
 }
 
-pub(crate) async fn what_was_said_long_ago_goes_and_facts_stay(db: Db) {
+pub(crate) async fn old_turns_expire_and_facts_do_not(db: Db) {
     let old = |entry: RecallEntry| RecallEntry { at: NOW - 1, ..entry };
-    let said = |doc: &str| turn("ada", doc, "thread", "an elephant");
-    db.index(&[old(said("old")), said("new"), old(fact("ada", "f", "an elephant"))]).await.unwrap();
+    let turn_in = |doc: &str| turn("ada", doc, "thread", "an elephant");
+    db.index(&[old(turn_in("old")), turn_in("new"), old(fact("ada", "f", "an elephant"))]).await.unwrap();
     db.forget_turns_before(NOW).await.unwrap();
-    same(&found(&db, &scope("ada"), "elephant").await, "f | new", "what is old");
+    check(&find(&db, &scope("ada"), "elephant").await, "f | new", "what is old");
 }
 
-/// Nothing of a deleted entry is left in the file: neither in free pages nor in the log of writes.
+/// Nothing of a deleted entry is left in the file: neither in free pages nor in the write-ahead log.
 #[tokio::test]
-async fn what_is_forgotten_cannot_be_read_in_the_file() {
+async fn forgotten_text_is_not_left_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open(&DbLocation::Sqlite(folder.path().join("pudu.db"))).await.unwrap();
     let secret = "quillonvane";
@@ -248,14 +248,14 @@ pub(crate) async fn a_rare_word_among_common_ones_is_found(db: Db) {
     let docs: Vec<&str> = hits.facts.iter().map(|hit| hit.doc.as_str()).collect();
     assert_eq!(docs.first(), Some(&"865"), "{docs:?}");
     assert!(docs.contains(&"861"), "{docs:?}");
-    // Nothing is rare here: the newest that have it.
+    // No word is rare here, so the newest entries are found.
     let hits = db.recall(&scope("ada"), "meeting", LIMITS).await.unwrap();
     let docs: Vec<&str> = hits.facts.iter().map(|hit| hit.doc.as_str()).take(3).collect();
     assert_eq!(docs, ["5999", "5998", "5997"]);
 }
 
-/// What the tables hold, seen from outside: statistics are exact, and a forgotten word is in no table.
-pub(crate) async fn the_statistics_are_exact_and_no_word_is_left(place: Place) {
+/// Reads the tables directly: statistics are exact, and a forgotten word is in no table.
+pub(crate) async fn statistics_are_exact_after_entries_are_forgotten(place: Place) {
     let db = place.open().await;
     db.index(&[
         fact("ada", "1", "green tea tea"),
@@ -287,8 +287,8 @@ pub(crate) async fn the_statistics_are_exact_and_no_word_is_left(place: Place) {
     db.close().await;
 }
 
-/// The hits are in one snapshot, with their numbers, so no engine has an order of its own.
-pub(crate) async fn every_engine_gives_the_same_order(db: Db) {
+/// All engines share one snapshot of the hits with their scores.
+pub(crate) async fn all_engines_return_the_same_order(db: Db) {
     let (who, what) =
         (["Ann", "Ben", "李娜", "Кира"], ["tea", "running", "paintings", "羽毛球", "château", "jazz"]);
     let how = ["loves", "started", "gave up", "asked about", "买了"];

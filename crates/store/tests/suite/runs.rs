@@ -5,7 +5,7 @@ use crate::{
 use pudu_base::{ModelCaller, Outcome, Usage, UserId};
 use pudu_store::{CallSpending, Cost, Db, ModelCall, Settlement, Spender, SpendingFilter};
 
-/// Settles a call of Ada's at a time: what the provider told of it, and its price in millionths of a dollar, if there is one.
+/// Settles a call by Ada at a time, with the provider's usage report and the price in millionths of a dollar, if there is one.
 fn settle(db: &Db, run: &str, thread: &str, at: i64, (caller, model, usage, micros): Called) {
     let spender = Spender { room: None, ..spender() };
     let call = ModelCall { run: run.into(), thread: thread.into(), at, spender, caller, ..call(model) };
@@ -16,7 +16,7 @@ fn settle(db: &Db, run: &str, thread: &str, at: i64, (caller, model, usage, micr
 
 type Called = (ModelCaller, &'static str, Option<Usage>, Option<i64>);
 
-pub(crate) async fn what_is_spent_is_known_by_thread_person_and_day(db: Db) {
+pub(crate) async fn spending_is_summed_by_thread_person_and_day(db: Db) {
     const DAY: i64 = 24 * 60 * 60 * 1000;
     let usage = Usage { input: 100, output: 20, cached: 60, cache_writes: 10, reasoning: 5 };
     let lead = (ModelCaller::Lead, "gpt", Some(usage), Some(1_500));
@@ -46,10 +46,10 @@ pub(crate) async fn what_is_spent_is_known_by_thread_person_and_day(db: Db) {
     let nobody = SpendingFilter::UserSince(UserId::local(), NOW);
     assert_eq!(db.spending(&nobody).await.unwrap(), []);
     db.sweep(NOW + 401 * DAY).await.unwrap();
-    assert_eq!(of(0).await, 3_000, "after a year and a bit it is forgotten");
+    assert_eq!(of(0).await, 3_000, "it is deleted after a little more than a year");
 }
 
-pub(crate) async fn a_run_is_counted_once_with_what_it_cost(db: Db) {
+pub(crate) async fn a_run_is_counted_once_with_its_cost(db: Db) {
     let thread = "thread".into();
     assert_eq!(db.usage(&thread).await.unwrap(), (Usage::default(), 0));
     db.run_started(&"one".into(), &thread, "gpt", None, NOW).await.unwrap();
@@ -62,13 +62,17 @@ pub(crate) async fn a_run_is_counted_once_with_what_it_cost(db: Db) {
     db.run_ended(&"one".into(), &Outcome::Success, NOW + 3).await.unwrap();
     settle(&db, "one", "thread", NOW + 4, (ModelCaller::Title, "small", Some(Usage::plain(99, 99)), None));
     db.run_ended(&"one".into(), &Outcome::Stopped, NOW + 4).await.unwrap();
-    assert_eq!(db.run_outcome(&"one".into()).await.unwrap(), Some(Outcome::Success), "the first end stays");
+    assert_eq!(
+        db.run_outcome(&"one".into()).await.unwrap(),
+        Some(Outcome::Success),
+        "the first outcome is kept"
+    );
     assert_eq!(db.usage(&thread).await.unwrap(), (cost, 2));
     assert_eq!(db.usage(&"other".into()).await.unwrap(), (Usage::default(), 0));
 }
 
-/// A provider may report anything.
-pub(crate) async fn no_report_of_a_provider_is_too_large_to_be_added_up(db: Db) {
+/// A provider may report any number.
+pub(crate) async fn huge_reported_usages_do_not_overflow(db: Db) {
     let huge = Usage {
         input: 1_000_000_000_000_000_000,
         output: u64::MAX,
@@ -90,11 +94,11 @@ pub(crate) async fn no_report_of_a_provider_is_too_large_to_be_added_up(db: Db) 
     let cost = sums[0].cost.as_ref().map(|cost| cost.micros);
     assert_eq!((sums[0].usage.input, sums[0].usage.output, cost), (most, most, Some(12_000_000_000_000)));
     assert_eq!(db.spending_since(NOW).await.unwrap().len(), 1);
-    assert_eq!(db.usage(&"a".into()).await.unwrap().0.input, 1_000_000_000_000, "of the run as a whole");
+    assert_eq!(db.usage(&"a".into()).await.unwrap().0.input, 1_000_000_000_000, "for the whole run");
 }
 
-/// Output of programs holds whatever bytes there are.
-pub(crate) async fn a_nul_is_stored_as_a_visible_sign(db: Db) {
+/// The output of programs may contain any bytes.
+pub(crate) async fn a_nul_is_stored_as_a_replacement_character(db: Db) {
     use pudu_base::{Human, Message, ThreadLog, Update};
     let (thread, run) = ("a\0".into(), "one".into());
     let words = "a\0b \\u0000";

@@ -1,8 +1,8 @@
-//! A turn costs its own size, the thousandth as the first.
+//! Space and time of writes do not grow with the history.
 
 use crate::{
     fixture::{NOW, Place, accept, event, turn},
-    log::said,
+    log::human_message,
 };
 use futures_util::future::join_all;
 use pudu_base::{Outcome, Seq, ThreadId, ThreadLog};
@@ -19,7 +19,7 @@ fn bytes(folder: &Path) -> u64 {
 }
 
 #[tokio::test]
-async fn an_update_costs_little_more_than_its_json() {
+async fn an_update_takes_little_more_space_than_its_json() {
     let folder = TempDir::new().unwrap();
     let place = Place::file(&folder.path().join("pudu.db"));
     let db = place.open().await;
@@ -31,7 +31,7 @@ async fn an_update_costs_little_more_than_its_json() {
     let text = "x".repeat(400);
     let mut json = 0;
     for seq in 0..1_000_i64 {
-        let update = said(ThreadId::fresh().as_str(), &text);
+        let update = human_message(ThreadId::fresh().as_str(), &text);
         json += serde_json::to_string(&update).unwrap().len() as u64;
         db.append(&thread, &"run".into(), seq, &[update]).await.unwrap();
     }
@@ -41,7 +41,7 @@ async fn an_update_costs_little_more_than_its_json() {
     assert!(overhead < 300, "{overhead} bytes beyond the JSON for each update");
 }
 
-/// All that a plain question and its answer of 1 KB each write.
+/// Makes all writes of a plain question and its answer, of 1 KB each.
 async fn answer_one(db: &Db, thread: &ThreadId, n: Seq) {
     let text = "x".repeat(1_000);
     let id = format!("019a0000-0000-7000-8000-{n:012}");
@@ -50,12 +50,12 @@ async fn answer_one(db: &Db, thread: &ThreadId, n: Seq) {
         payload: format!(r#"{{"text":"{text}","more":"{}"}}"#, "y".repeat(200)),
         ..event(&n.to_string())
     };
-    let InsertedEvent::New(item) = db.accept(&item).await.unwrap() else { panic!("{n} is new") };
+    let InsertedEvent::New(item) = db.accept(&item).await.unwrap() else { panic!("{n} must be new") };
     let turn_id = TurnId(id.clone());
     db.open_turn(&turn(&id, &[item])).await.unwrap();
     db.run_started(&id.as_str().into(), thread, "gpt", None, NOW).await.unwrap();
     let at = 2 * n;
-    db.append(thread, &"run".into(), at, &[said(&id, &text)]).await.unwrap();
+    db.append(thread, &"run".into(), at, &[human_message(&id, &text)]).await.unwrap();
     let shown = ShownReply {
         handle: r#"{"messages":[1]}"#.into(),
         conversation: "telegram:-100".into(),
@@ -64,14 +64,14 @@ async fn answer_one(db: &Db, thread: &ThreadId, n: Seq) {
         messages: vec![format!("{}", 1_000_000 + n)],
     };
     db.save_handle(&turn_id, &shown, NOW).await.unwrap();
-    db.append(thread, &"run".into(), at + 1, &[said(&format!("{id}-a"), &text)]).await.unwrap();
+    db.append(thread, &"run".into(), at + 1, &[human_message(&format!("{id}-a"), &text)]).await.unwrap();
     db.run_ended(&id.as_str().into(), &Outcome::Success, NOW).await.unwrap();
     db.conclude(&turn_id, &format!(r#"{{"text":"{text}"}}"#)).await.unwrap();
     db.delivered(&turn_id, None, false, NOW).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_thousand_turns_cost_a_thousand_times_one() {
+async fn space_grows_linearly_with_turns() {
     let folder = TempDir::new().unwrap();
     let place = Place::file(&folder.path().join("pudu.db"));
     let mut marks = Vec::new();
@@ -89,7 +89,7 @@ async fn a_thousand_turns_cost_a_thousand_times_one() {
     assert!(per_turn < 2_000 + 3_000, "{per_turn} bytes for each turn of 2 KB text");
 }
 
-/// How often the threads of this process have waited so far, each for another one or for the disk.
+/// Returns how often the threads of this process have waited for each other or for the disk.
 fn waits() -> u64 {
     let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path().join("status"));
     let waits = |status: String| {
@@ -99,15 +99,15 @@ fn waits() -> u64 {
     tasks.filter_map(|status| fs::read_to_string(status).ok()).map(waits).sum()
 }
 
-/// Runs alone in a process, where nothing else waits.
+/// Runs alone in a child process, so that no other test waits in it.
 #[tokio::test]
-async fn a_write_costs_less_than_one_hand_over() {
+async fn a_write_needs_less_than_one_thread_switch() {
     if std::env::var_os("PUDU_STORE_ALONE").is_none() {
-        let test = ["--exact", "size::a_write_costs_less_than_one_hand_over"];
+        let test = ["--exact", "size::a_write_needs_less_than_one_thread_switch"];
         let mut alone = Command::new(std::env::current_exe().unwrap());
         let output = alone.args(test).env("PUDU_STORE_ALONE", "1").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        let output_text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && output_text.contains("1 passed"), "{output_text}");
         return;
     }
     let folder = TempDir::new().unwrap();
@@ -117,5 +117,5 @@ async fn a_write_costs_less_than_one_hand_over() {
     let events: Vec<_> = (0..1_000).map(|n| event(&n.to_string())).collect();
     join_all(events.iter().map(|event| db.accept(event))).await;
     let waited = waits().saturating_sub(before);
-    assert!(waited < 1_000, "1000 writes cost {waited} hand-overs");
+    assert!(waited < 1_000, "1000 writes took {waited} thread switches");
 }

@@ -1,8 +1,8 @@
-//! What is on disk, as others could find it: a change to it needs a migration.
+//! Snapshots of stored data, whose changes need a migration.
 
 use crate::{
     fixture::{NOW, Place},
-    log::{made, said},
+    log::{artifact, human_message},
 };
 use pudu_base::{FailureCause, FailureClass, Outcome, RunFailure, ThreadId, ThreadLog, Update};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
@@ -13,15 +13,15 @@ async fn column(connection: &mut AnyConnection, sql: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_stored_json_is_this() {
+async fn stored_json_is_unchanged() {
     let folder = TempDir::new().unwrap();
     let place = Place::file(&folder.path().join("pudu.db"));
     let db = place.open().await;
     let thread = ThreadId::from("thread");
     let updates = [
-        said("1", "hello"),
+        human_message("1", "hello"),
         Update::Begin("call".into()),
-        made("/mnt/user-data/outputs/a.txt"),
+        artifact("/mnt/user-data/outputs/a.txt"),
         Update::Remove("0".into()),
     ];
     db.append(&thread, &"run".into(), 0, &updates).await.unwrap();
@@ -62,14 +62,16 @@ async fn the_stored_json_is_this() {
 }
 
 #[tokio::test]
-async fn a_stored_snapshot_is_this() {
+async fn a_stored_snapshot_is_unchanged() {
     let folder = TempDir::new().unwrap();
     let place = Place::file(&folder.path().join("pudu.db"));
     let db = place.open().await;
     let thread = ThreadId::from("thread");
-    let long = said("1", &"x".repeat(70_000));
-    let again = vec![said("1", "short"); 5];
-    db.append(&thread, &"run".into(), 0, &[long, Update::Begin("call".into()), made("/a")]).await.unwrap();
+    let long = human_message("1", &"x".repeat(70_000));
+    let again = vec![human_message("1", "short"); 5];
+    db.append(&thread, &"run".into(), 0, &[long, Update::Begin("call".into()), artifact("/a")])
+        .await
+        .unwrap();
     db.append(&thread, &"run".into(), 3, &again).await.unwrap();
     db.load(&thread).await.unwrap();
     let mut behind = place.connect().await;

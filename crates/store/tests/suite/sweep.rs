@@ -3,11 +3,11 @@ use pudu_store::{
     Db, InsertedEvent, KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, NewInboxItem, Swept, TurnId,
 };
 
-pub(crate) async fn what_is_old_goes_and_the_rest_stays(db: Db) {
+pub(crate) async fn only_old_rows_are_swept(db: Db) {
     let mut done = Vec::new();
     for n in 0..1_100 {
         let item = NewInboxItem { message: Some(n.to_string()), ..event(&n.to_string()) };
-        let InsertedEvent::New(id) = db.accept(&item).await.unwrap() else { panic!("{n} is new") };
+        let InsertedEvent::New(id) = db.accept(&item).await.unwrap() else { panic!("{n} must be new") };
         done.push(id);
     }
     let waiting = accept(&db, "waiting").await;

@@ -1,4 +1,4 @@
-use crate::log::said;
+use crate::log::human_message;
 use pudu_base::{
     StepKind, TaskEnd, TaskStage, TaskStatus, TaskStep, ThreadId, ThreadLog, ThreadState, Update, Usage,
 };
@@ -25,13 +25,13 @@ fn ended() -> TaskStage {
     })
 }
 
-pub(crate) async fn what_sub_agents_did_is_read_in_order_and_by_pages_and_is_no_part_of_the_state(db: Db) {
+pub(crate) async fn sub_agent_steps_are_paged_in_order_outside_the_thread_state(db: Db) {
     let thread = ThreadId::from("a");
     let first = [
-        said("1", "{\"op\":\"task\",\"value\""),
+        human_message("1", "{\"op\":\"task\",\"value\""),
         task("c", step(1, "\u{1} 100 % \u{1F98C}")),
         task("d", step(1, "b")),
-        said("2", "x"),
+        human_message("2", "x"),
         task("c", ended()),
     ];
     let second = [task("e", step(1, "c"))];

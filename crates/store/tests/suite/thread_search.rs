@@ -1,9 +1,10 @@
-//! Searches among threads: filters, orders, pages, and rows that others write meanwhile.
+//! Searches for threads: filters, orders, pages, and concurrent writes.
 
 use crate::fixture::NOW;
 use pudu_base::{Outcome, ThreadFolder, UserId};
 use pudu_store::{
-    Db, NewClientRun, NewThread, ThreadChange, ThreadCursor, ThreadOrder, ThreadQuery, ThreadRunStatus,
+    Db, NewClientRun, NewThread, RunOrigin, ThreadChange, ThreadCursor, ThreadOrder, ThreadQuery,
+    ThreadRunStatus,
 };
 use std::sync::Arc;
 
@@ -11,12 +12,12 @@ fn ada() -> UserId {
     UserId::from_raw("ada").unwrap()
 }
 
-async fn make(db: &Db, thread: &str, now: i64, metadata: &str) {
+async fn create(db: &Db, thread: &str, now: i64, metadata: &str) {
     let folder = ThreadFolder { owner: ada(), thread: thread.into() };
     let (account, assistant) = ("api".into(), String::new());
-    let made = NewThread { folder, account, assistant, metadata: metadata.into(), now };
-    assert!(db.create_thread(made.clone()).await.unwrap());
-    assert!(!db.create_thread(made).await.unwrap(), "a thread is made once");
+    let thread_row = NewThread { folder, account, assistant, metadata: metadata.into(), now };
+    assert!(db.create_thread(thread_row.clone()).await.unwrap());
+    assert!(!db.create_thread(thread_row).await.unwrap(), "a thread is created once");
 }
 
 async fn end(db: &Db, thread: &str, outcome: Option<Outcome>) {
@@ -24,6 +25,7 @@ async fn end(db: &Db, thread: &str, outcome: Option<Outcome>) {
         id: format!("run-{thread}").as_str().into(),
         folder: ThreadFolder { owner: ada(), thread: thread.into() },
         account: "api".into(),
+        origin: RunOrigin::Api,
         user: ada(),
         assistant: "lead_agent".into(),
         request: "{}".into(),
@@ -40,14 +42,14 @@ async fn end(db: &Db, thread: &str, outcome: Option<Outcome>) {
     }
 }
 
-async fn found(db: &Db, filter: &ThreadQuery) -> Vec<String> {
+async fn find(db: &Db, filter: &ThreadQuery) -> Vec<String> {
     let threads = db.find_threads(&ada(), filter).await.unwrap().threads;
     threads.iter().map(|thread| thread.id.to_string()).collect()
 }
 
 pub(crate) async fn a_search_filters_sorts_and_counts(db: Db) {
     for (at, thread) in ["a", "b", "c", "d"].iter().enumerate() {
-        make(&db, thread, NOW + i64::try_from(at).unwrap(), &format!("{{\"n\":{at}}}")).await;
+        create(&db, thread, NOW + i64::try_from(at).unwrap(), &format!("{{\"n\":{at}}}")).await;
     }
     end(&db, "a", Some(Outcome::Success)).await;
     end(&db, "b", Some(Outcome::Stopped)).await;
@@ -86,23 +88,23 @@ pub(crate) async fn a_search_filters_sorts_and_counts(db: Db) {
     ] {
         let (offset, fits) = (filter.offset, filter.fits.is_some());
         assert_eq!(
-            found(&db, &filter).await.join(" "),
+            find(&db, &filter).await.join(" "),
             expected,
             "{:?}",
             (filter.order, filter.ascending, fits)
         );
         let whole = ThreadQuery { offset: 0, ..filter };
-        let count = found(&db, &ThreadQuery { limit: 10, ..whole.clone() }).await.len();
+        let count = find(&db, &ThreadQuery { limit: 10, ..whole.clone() }).await.len();
         assert_eq!(db.count_threads(&ada(), &whole).await.unwrap(), count, "{offset}");
     }
     let bob = UserId::from_raw("bob").unwrap();
     assert_eq!(db.count_threads(&bob, &usual()).await.unwrap(), 0);
 }
 
-pub(crate) async fn pages_by_cursor_repeat_and_lose_nothing_while_others_write(db: Db) {
+pub(crate) async fn pages_repeat_and_lose_nothing_during_concurrent_writes(db: Db) {
     for at in 0..30_i64 {
         // Several threads were used at the same time.
-        make(&db, &format!("t{at:02}"), NOW + at / 3, "").await;
+        create(&db, &format!("t{at:02}"), NOW + at / 3, "").await;
     }
     let (mut seen, mut after) = (Vec::new(), None);
     for round in 0..10 {
@@ -110,10 +112,10 @@ pub(crate) async fn pages_by_cursor_repeat_and_lose_nothing_while_others_write(d
         let page = db.find_threads(&ada(), &filter).await.unwrap();
         seen.extend(page.threads.iter().map(|thread| thread.id.to_string()));
         after = page.threads.last().map(ThreadCursor::behind);
-        // A thread of a page that was read, and a new one, come to the front.
+        // A thread of an earlier page and a new one move to the front.
         let used = ThreadChange { updated: Some(NOW + 1_000 + round), ..ThreadChange::default() };
         db.change_thread(&"t29".into(), used).await.unwrap();
-        make(&db, &format!("new{round}"), NOW + 2_000 + round, "").await;
+        create(&db, &format!("new{round}"), NOW + 2_000 + round, "").await;
         if !page.has_more {
             break;
         }

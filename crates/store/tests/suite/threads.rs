@@ -1,7 +1,7 @@
 use crate::{
     audit::entry,
     fixture::{NOW, accept, turn},
-    log::said,
+    log::human_message,
 };
 use pudu_base::{Outcome, ThreadFolder, ThreadLog, Update, Usage, UserId};
 use pudu_store::{AuditEntry, AuditLimits, AuditSize, Db, Deletion, FileSize, NewTurn, TurnId};
@@ -10,9 +10,9 @@ fn bytes(updates: &[Update]) -> i64 {
     updates.iter().map(|update| serde_json::to_string(update).unwrap().len() as i64).sum()
 }
 
-pub(crate) async fn a_thread_is_as_large_as_its_log_and_its_files(db: Db) {
+pub(crate) async fn the_size_of_a_thread_is_that_of_its_log_and_files(db: Db) {
     db.bind("key", "telegram", "-100", &"a".into(), NOW).await.unwrap();
-    let rows = [said("1", "grüße"), said("2", "two"), said("3", "three")];
+    let rows = [human_message("1", "grüße"), human_message("2", "two"), human_message("3", "three")];
     db.append(&"a".into(), &"run".into(), 0, &rows[..1]).await.unwrap();
     db.append(&"a".into(), &"run".into(), 1, &rows[1..]).await.unwrap();
     db.thread_used(&"b".into(), "telegram", NOW).await.unwrap();
@@ -30,7 +30,7 @@ pub(crate) async fn a_thread_is_as_large_as_its_log_and_its_files(db: Db) {
     let sizes: Vec<_> = threads.iter().map(|row| (row.id.as_str(), row.log_bytes, row.file_bytes)).collect();
     assert_eq!(sizes, [("a", bytes(&rows), 70), ("b", 0, 0)]);
     assert_eq!(db.accounts().await.unwrap(), ["telegram"]);
-    // Whose it is was said before.
+    // The owner is already stored.
     db.thread_used(&"a".into(), "slack", NOW).await.unwrap();
     assert_eq!(db.threads("slack").await.unwrap(), []);
 }
@@ -40,7 +40,7 @@ pub(crate) async fn a_deleted_thread_leaves_nothing_but_its_audit(db: Db) {
         db.bind(key, "telegram", "-100", &"thread".into(), NOW).await.unwrap();
     }
     db.set_model("chosen", Some("gpt")).await.unwrap();
-    let rows = vec![said("1", &"long ".repeat(20_000)); 4];
+    let rows = vec![human_message("1", &"long ".repeat(20_000)); 4];
     db.append(&"thread".into(), &"run".into(), 0, &rows).await.unwrap();
     db.load(&"thread".into()).await.unwrap();
     db.run_started(&"run".into(), &"thread".into(), "gpt", None, NOW).await.unwrap();
@@ -62,7 +62,7 @@ pub(crate) async fn a_deleted_thread_leaves_nothing_but_its_audit(db: Db) {
     assert_eq!(db.files_to_remove().await.unwrap(), [ThreadFolder::from("thread")]);
     db.files_removed(&id).await.unwrap();
     assert_eq!(db.files_to_remove().await.unwrap(), []);
-    // One that comes under the same name is another one, and keeps its files.
+    // A new thread with the same name keeps its files.
     assert!(
         db.append(&id, &"run".into(), 4, &rows).await.is_err(),
         "a run that outlived its thread has none"
@@ -77,13 +77,13 @@ pub(crate) async fn a_thread_in_use_is_not_deleted(db: Db) {
     let id = "thread".into();
     let folder = ThreadFolder { owner: UserId::from_raw("ada").unwrap(), thread: "thread".into() };
     db.bind("key", "telegram", "-100", &folder, NOW).await.unwrap();
-    // Where its files are stays.
+    // The location of its files is kept.
     db.thread_used(&"thread".into(), "telegram", NOW).await.unwrap();
     assert_eq!(db.owner(&id).await.unwrap(), Some(folder.owner.clone()));
     let item = accept(&db, "1").await;
     let elsewhere =
         NewTurn { folder: Some("other".into()), conversation: "key".into(), ..turn("late", &[item]) };
-    assert!(db.open_turn(&elsewhere).await.is_err(), "the conversation does not talk to it");
+    assert!(db.open_turn(&elsewhere).await.is_err(), "the conversation uses another thread");
     db.open_turn(&NewTurn {
         folder: Some(folder.clone()),
         conversation: "key".into(),
@@ -100,7 +100,7 @@ pub(crate) async fn a_thread_in_use_is_not_deleted(db: Db) {
     assert_eq!(db.files_to_remove().await.unwrap(), [folder]);
 }
 
-pub(crate) async fn of_the_audit_each_account_keeps_what_it_may(db: Db) {
+pub(crate) async fn audit_retention_is_set_by_account(db: Db) {
     for n in 0..1_210 {
         let account = if n % 2 == 0 { "telegram" } else { "slack" };
         db.begin_audit_entry(AuditEntry { at: NOW + n, account: account.into(), ..entry("ls") })
@@ -112,7 +112,7 @@ pub(crate) async fn of_the_audit_each_account_keeps_what_it_may(db: Db) {
     let size = async |account: &str, limits| db.audit_size(account, limits).await.unwrap();
     assert_eq!(size("telegram", limits).await, AuditSize { rows: 605, due: 590 });
     assert_eq!(db.prune_audit("telegram", AuditLimits::default()).await.unwrap(), 0);
-    // The approval is as old as the first row.
+    // The approval is from the same time as the first row.
     assert_eq!(db.prune_audit("telegram", limits).await.unwrap(), 591);
     assert_eq!(size("telegram", limits).await, AuditSize { rows: 15, due: 0 });
     assert_eq!(db.prune_audit("slack", AuditLimits { since: None, rows: Some(20) }).await.unwrap(), 585);

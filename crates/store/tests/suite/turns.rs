@@ -10,7 +10,7 @@ fn id(text: &str) -> TurnId {
     TurnId(text.into())
 }
 
-/// The row of a turn to which nothing has happened yet.
+/// The row of a new turn.
 fn row(new: NewTurn) -> TurnRow {
     TurnRow {
         id: new.id,
@@ -28,7 +28,7 @@ fn row(new: NewTurn) -> TurnRow {
     }
 }
 
-fn shown(handle: &str, messages: &[&str]) -> ShownReply {
+fn shown_reply(handle: &str, messages: &[&str]) -> ShownReply {
     ShownReply {
         handle: handle.into(),
         conversation: "telegram:-100".into(),
@@ -38,14 +38,14 @@ fn shown(handle: &str, messages: &[&str]) -> ShownReply {
     }
 }
 
-pub(crate) async fn a_turn_carries_its_events_to_the_end(db: Db) {
+pub(crate) async fn events_are_done_when_their_turn_ends(db: Db) {
     let (one, two) = (accept(&db, "1").await, accept(&db, "2").await);
     let new = turn("t", &[one, two]);
     db.open_turn(&new).await.unwrap();
     assert_eq!(db.open_turns().await.unwrap(), [row(new.clone())]);
 
-    db.save_handle(&id("t"), &shown(r#"{"edit":1}"#, &["7"]), NOW).await.unwrap();
-    db.save_handle(&id("t"), &shown(r#"{"edit":2}"#, &["7", "8"]), NOW).await.unwrap();
+    db.save_handle(&id("t"), &shown_reply(r#"{"edit":1}"#, &["7"]), NOW).await.unwrap();
+    db.save_handle(&id("t"), &shown_reply(r#"{"edit":2}"#, &["7", "8"]), NOW).await.unwrap();
     assert_eq!(db.conclude(&id("t"), r#"{"text":"hi"}"#).await.unwrap(), r#"{"text":"hi"}"#);
     db.failed(&id("t"), "flood\0ed", NOW + 5).await.unwrap();
     let so_far = TurnRow {
@@ -66,7 +66,7 @@ pub(crate) async fn a_turn_carries_its_events_to_the_end(db: Db) {
     assert_eq!(db.parked_count("telegram:-100").await.unwrap(), 0);
 }
 
-pub(crate) async fn the_first_reply_stays(db: Db) {
+pub(crate) async fn the_first_reply_is_kept(db: Db) {
     db.open_turn(&turn("t", &[])).await.unwrap();
     assert_eq!(db.conclude(&id("t"), "first").await.unwrap(), "first");
     assert_eq!(db.conclude(&id("t"), "second").await.unwrap(), "first");
@@ -84,19 +84,23 @@ pub(crate) async fn an_event_has_one_turn(db: Db) {
     assert_eq!(db.open_turn(&turn("b", &[two, one])).await, Err(TAKEN));
     assert_eq!(db.open_turn(&turn("c", &[done])).await, Err(TAKEN));
     let twice = db.open_turn(&turn("a", &[two])).await;
-    assert_eq!(twice, Err(StoreError::Conflict("there is a turn with this id already")));
-    assert_eq!(db.open_turns().await.unwrap(), [row(turn("a", &[one]))], "what failed left no trace");
+    assert_eq!(twice, Err(StoreError::Conflict("a turn with this id already exists")));
+    assert_eq!(db.open_turns().await.unwrap(), [row(turn("a", &[one]))], "the failed turn left no row");
     db.open_turn(&turn("b", &[two])).await.unwrap();
 }
 
-pub(crate) async fn a_message_joins_a_turn_only_while_its_reply_is_open(db: Db) {
+pub(crate) async fn a_message_joins_a_turn_only_until_its_reply_is_stored(db: Db) {
     let (one, two, three) = (accept(&db, "1").await, accept(&db, "2").await, accept(&db, "3").await);
     db.open_turn(&turn("t", &[one])).await.unwrap();
     db.join_turn(&id("t"), &[two], Vec::new()).await.unwrap();
     db.join_turn(&id("t"), &[two], Vec::new()).await.unwrap();
     assert_eq!(db.open_turns().await.unwrap(), [row(turn("t", &[one, two]))]);
     db.leave_turn(&id("t"), &[two]).await.unwrap();
-    assert_eq!(db.open_turns().await.unwrap(), [row(turn("t", &[one]))], "it came too late and waits again");
+    assert_eq!(
+        db.open_turns().await.unwrap(),
+        [row(turn("t", &[one]))],
+        "it came too late and is waiting again"
+    );
     db.join_turn(&id("t"), &[two], Vec::new()).await.unwrap();
     db.conclude(&id("t"), "said").await.unwrap();
     assert_eq!(
@@ -110,7 +114,7 @@ pub(crate) async fn a_message_joins_a_turn_only_while_its_reply_is_open(db: Db) 
     assert_eq!(left, [(three, None)]);
 }
 
-pub(crate) async fn what_is_given_up_is_kept_to_look_at(db: Db) {
+pub(crate) async fn undeliverable_replies_are_kept_for_inspection(db: Db) {
     let one = accept(&db, "1").await;
     db.open_turn(&turn("t", &[one])).await.unwrap();
     db.park(&id("t"), "the bot was blocked", NOW).await.unwrap();
@@ -119,10 +123,10 @@ pub(crate) async fn what_is_given_up_is_kept_to_look_at(db: Db) {
     assert_eq!(db.parked_count("telegram:-100").await.unwrap(), 1);
     assert_eq!(db.parked_count("telegram:-200").await.unwrap(), 0);
     db.delivered(&id("t"), None, false, NOW).await.unwrap();
-    assert_eq!(db.parked_count("telegram:-100").await.unwrap(), 0, "it got through after all");
+    assert_eq!(db.parked_count("telegram:-100").await.unwrap(), 0, "it was delivered in the end");
 }
 
-pub(crate) async fn a_settled_turn_takes_nothing_more(db: Db) {
+pub(crate) async fn a_finished_turn_accepts_no_changes(db: Db) {
     for settled in ["delivered", "parked", "unknown"] {
         let turn_id = id(settled);
         match settled {
@@ -137,7 +141,11 @@ pub(crate) async fn a_settled_turn_takes_nothing_more(db: Db) {
             _ => assert_eq!(db.delivered(&turn_id, None, false, NOW).await, Err(SETTLED)),
         }
         assert_eq!(db.join_turn(&turn_id, &[], Vec::new()).await, Err(SETTLED), "{settled}");
-        assert_eq!(db.save_handle(&turn_id, &shown("{}", &["9"]), NOW).await, Err(SETTLED), "{settled}");
+        assert_eq!(
+            db.save_handle(&turn_id, &shown_reply("{}", &["9"]), NOW).await,
+            Err(SETTLED),
+            "{settled}"
+        );
         assert_eq!(db.conclude(&turn_id, "late").await, Err(SETTLED), "{settled}");
         assert_eq!(db.failed(&turn_id, "why", NOW).await, Err(SETTLED), "{settled}");
         assert_eq!(db.park(&turn_id, "why", NOW).await, Err(SETTLED), "{settled}");
@@ -145,10 +153,10 @@ pub(crate) async fn a_settled_turn_takes_nothing_more(db: Db) {
     assert_eq!(db.conversation_of("telegram", "-100", "9").await.unwrap(), None);
 }
 
-pub(crate) async fn one_event_chooses_and_the_reply_is_shown_anew(db: Db) {
+pub(crate) async fn only_the_first_choice_counts_and_the_reply_is_updated(db: Db) {
     let press = |n: i64| InboxItemId(n);
     db.open_turn(&turn("t", &[])).await.unwrap();
-    db.save_handle(&id("t"), &shown("{}", &["7"]), NOW).await.unwrap();
+    db.save_handle(&id("t"), &shown_reply("{}", &["7"]), NOW).await.unwrap();
     db.conclude(&id("t"), "offer").await.unwrap();
     let done = Delivered::Done(Vec::new());
     assert_eq!(db.delivered(&id("t"), Some("offer"), true, NOW).await.unwrap(), done);
@@ -161,13 +169,13 @@ pub(crate) async fn one_event_chooses_and_the_reply_is_shown_anew(db: Db) {
     );
     assert_eq!(db.choose_below(&id("t"), press(1), "chosen", NOW).await.unwrap(), ChoiceOutcome::Noted);
     assert_eq!(db.choose_below(&id("t"), press(2), "other", NOW).await.unwrap(), ChoiceOutcome::Late);
-    let [open] = &*db.open_turns().await.unwrap() else { panic!("it is shown anew") };
+    let [open] = &*db.open_turns().await.unwrap() else { panic!("it must be open again") };
     assert_eq!((open.final_view.as_deref(), open.created), (Some("chosen"), NOW + 9));
     assert_eq!(db.delivered(&id("t"), Some("chosen"), false, NOW).await.unwrap(), done);
     assert_eq!(db.offered("telegram", "-100", "7").await.unwrap().unwrap().chosen, Some(press(1)));
 }
 
-pub(crate) async fn what_is_chosen_while_the_reply_is_delivered_is_shown_before_it_is_done(db: Db) {
+pub(crate) async fn a_choice_during_delivery_is_shown_before_the_turn_is_done(db: Db) {
     db.open_turn(&turn("t", &[])).await.unwrap();
     db.conclude(&id("t"), "offer").await.unwrap();
     assert_eq!(db.choose_below(&id("t"), InboxItemId(1), "chosen", NOW).await.unwrap(), ChoiceOutcome::Noted);

@@ -3,7 +3,7 @@ use futures_util::future::join_all;
 use pudu_base::{RunId, ThreadId};
 use pudu_store::{Db, InsertedEvent, NewInboxItem, StoreError};
 
-/// Accepts events at once; returns how many were new.
+/// Accepts events concurrently and returns how many were new.
 async fn accept_all(db: &Db, events: Vec<NewInboxItem>) -> usize {
     let accepts = join_all(events.iter().map(|event| db.accept(event))).await;
     accepts.iter().filter(|answer| matches!(answer, Ok(InsertedEvent::New(_)))).count()
@@ -22,7 +22,7 @@ pub(crate) async fn many_accepts_share_a_commit(db: Db) {
     assert_eq!(db.pending_count().await.unwrap(), 1_000);
 }
 
-pub(crate) async fn a_write_that_fails_leaves_its_neighbours_alone(db: Db) {
+pub(crate) async fn a_failing_write_does_not_affect_its_batch(db: Db) {
     let taken = accept(&db, "taken").await;
     db.open_turn(&turn("first", &[taken])).await.unwrap();
     let greedy = turn("greedy", &[taken]);
@@ -39,10 +39,10 @@ pub(crate) async fn a_write_that_fails_leaves_its_neighbours_alone(db: Db) {
     assert_eq!(turns, ["first"]);
 }
 
-/// PostgreSQL has no place in an index for a key of this size and gives the whole transaction up; SQLite takes it.
-pub(crate) async fn a_write_that_the_database_rejects_leaves_its_neighbours_alone(db: Db) {
+/// PostgreSQL refuses an index key of this size and rolls the whole transaction back; SQLite accepts it.
+pub(crate) async fn a_write_rejected_by_the_database_does_not_affect_its_batch(db: Db) {
     let mut all = events(20);
-    // Keys that repeat themselves are compressed.
+    // A random key, because repetitive ones are compressed.
     let noise: String = (0..9_000_u32).map(|n| format!("{:x}", n.wrapping_mul(2_654_435_761))).collect();
     all.insert(10, event(&noise));
     assert!(accept_all(&db, all).await >= 20);
@@ -52,7 +52,7 @@ pub(crate) async fn a_write_that_the_database_rejects_leaves_its_neighbours_alon
     }
 }
 
-pub(crate) async fn a_closed_store_says_so(db: Db) {
+pub(crate) async fn a_closed_store_returns_an_error(db: Db) {
     db.ping().await.unwrap();
     db.close().await;
     assert_eq!(db.ping().await, Err(StoreError::Closed));

@@ -31,7 +31,7 @@ async fn a_pattern_that_is_too_long_or_too_deep_is_refused_before_it_is_read() {
         ("grep", json!({"pattern": "(".repeat(1 << 20), "path": ROOT, "literal": true})),
     ] {
         let Err(ToolError(said)) = bench.output(name, args).await else { panic!("{name} took it") };
-        assert!(said.starts_with("the pattern"), "{name}: {said}");
+        assert!(said.contains("pattern"), "{name}: {said}");
         assert!(said.len() < 300, "{name}: {} bytes are said", said.len());
     }
     // What people write is taken.
@@ -49,14 +49,14 @@ async fn a_replacement_that_would_become_too_large_is_refused_before_it_is_made(
     bench.output("read_file", json!({"path": file})).await.unwrap();
     let replace = |new: &str| json!({"path": file, "old_str": "a", "new_str": new, "replace_all": true});
     let large = format!(
-        "Error: {file} would have 4194304000 bytes, more than the 16777216 that a text file may have here: write \
-         less at once, or use bash"
+        "Error: {file} would have 4194304000 bytes, more than the limit of 16777216 for text files; \
+         write less, or use bash"
     );
     bench.check("str_replace", replace(&"x".repeat(4_000)), &large).await;
     bench.check("str_replace", replace("xy"), "OK").await;
     bench.check("str_replace", replace(""), &format!("Error: old_str does not occur in {file}")).await;
     let write = json!({"path": format!("{ROOT}/b.txt"), "content": "x".repeat((16 << 20) + 1)});
-    let large = "would have 16777217 bytes, more than the 16777216";
+    let large = "would have 16777217 bytes, more than the limit of 16777216";
     let Err(ToolError(said)) = bench.output("write_file", write).await else { panic!("it was written") };
     assert!(said.contains(large), "{said}");
 }

@@ -53,7 +53,7 @@ async fn files_are_read_searched_and_changed_in_their_encoding() {
         let note = if name == "UTF-8" {
             String::new()
         } else {
-            format!("\n[the file is in {name}; changes keep it]")
+            format!("\n[the encoding of the file is {name}; changes keep it]")
         };
         assert_eq!(read, text.replace("\r\n", "\n") + &note);
         let line = text.lines().next().unwrap();
@@ -80,13 +80,13 @@ async fn a_character_that_the_encoding_does_not_have_changes_nothing() {
     let path = put(&bench, "a.txt", before).await;
     bench.output("read_file", json!({"path": path})).await.unwrap();
     let error = format!(
-        "Error: {path} was not changed: its encoding, windows-1252, cannot hold '会': leave the character out, or \
+        "Error: {path} was not changed: its encoding, windows-1252, cannot represent '会': omit the character, or \
          convert the file to UTF-8 first"
     );
     bench.check("str_replace", json!({"path": path, "old_str": "3", "new_str": "会"}), &error).await;
     bench.check("write_file", json!({"path": path, "content": "会", "append": true}), &error).await;
     assert_eq!(bytes(&bench, &path).await, before);
-    let now = "OK: the file was in windows-1252, and is in UTF-8 now";
+    let now = "OK: the encoding changed from windows-1252 to UTF-8";
     bench.check("write_file", json!({"path": path, "content": "会"}), now).await;
 }
 
@@ -100,7 +100,7 @@ async fn broken_bytes_are_shown_and_kept() {
     bench.check("str_replace", json!({"path": path, "old_str": "end", "new_str": "END"}), "OK").await;
     assert!(bytes(&bench, &path).await.ends_with(b"cut \xE4\xBC\nEND\n"));
     let error = format!(
-        "Error: {path} was not changed: the lines to change hold bytes that are not valid UTF-8, which would be lost: \
+        "Error: {path} was not changed: the lines to change contain bytes that are not valid UTF-8 and would be lost: \
          change the file with bash, or convert it first"
     );
     bench.check("str_replace", json!({"path": path, "old_str": "cut", "new_str": "CUT"}), &error).await;
@@ -125,13 +125,12 @@ async fn what_is_not_text_is_named_with_its_reason() {
     bench
         .check("read_file", json!({"path": wide}), &format!("Error: {wide} is not a text file: {utf32}"))
         .await;
-    let advice =
-        "a document: what people upload has its text beside it as Markdown; use bash for other documents";
+    let advice = "but a document; an uploaded document has its text next to it as Markdown; use bash for other documents";
     let said = format!("Error: {document} is not a text file: it is binary, {advice}");
     bench.check("read_file", json!({"path": document}), &said).await;
     let expect = format!(
-        "{ROOT}/d.txt:1: budget\n[not searched, larger than 1000000 bytes: {large}]\n[not searched, no text: it is \
-         binary: {binary}, {document}]\n[not searched, no text: {utf32}: {wide}]\n[not searched: 1 lines longer than \
+        "{ROOT}/d.txt:1: budget\n[not searched, larger than 1000000 bytes: {large}]\n[not searched, not text: it is \
+         binary: {binary}, {document}]\n[not searched, not text: {utf32}: {wide}]\n[not searched: 1 lines longer than \
          2000 bytes]"
     );
     bench.check("grep", json!({"pattern": "budget", "path": ROOT}), &expect).await;
@@ -149,7 +148,7 @@ async fn a_file_with_crlf_keeps_its_line_ends() {
     bench.check("write_file", json!({"path": path, "content": "five\nsix\n", "append": true}), "OK").await;
     bench.check("str_replace", replace("four\r\nfive", "4\r\n5"), "OK").await;
     assert_eq!(bytes(&bench, &path).await, b"line ONE\r\nline TWO\r\nline 3\r\nline 4\r\n5\r\nsix\r\n");
-    let same = "Error: old_str and new_str differ in their line ends only, which this tool keeps: use bash to convert them";
+    let same = "Error: old_str and new_str differ only in their line endings, which this tool preserves; use bash to convert them";
     bench.check("str_replace", replace("5\r\n", "5\n"), same).await;
 }
 

@@ -59,7 +59,7 @@ pub(super) async fn images(
     query: &str,
     most: usize,
 ) -> Result<Vec<ImageResult>, ToolError> {
-    // Brave has no moderate level for images.
+    // Brave's image search has no moderate level.
     let safe = if desk.settings.safe == Safe::Off { "off" } else { "strict" };
     let found: BraveList<BraveImage> = ask(desk, "/res/v1/images/search", query, most.min(200), safe).await?;
     let image = |picture: BraveImage| ImageResult {

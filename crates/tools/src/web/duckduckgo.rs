@@ -1,5 +1,5 @@
-//! DuckDuckGo, through its web pages: it has no search API. It sometimes answers a bot with a captcha; then only
-//! another provider or waiting helps, and the error says so.
+//! DuckDuckGo, through its web pages, because it has no search API. It sometimes answers a bot with a captcha; the
+//! error then suggests waiting or another provider.
 
 use super::{Hit, ImageResult, ProviderClient, Safe};
 use dom_query::{Document, Selection};
@@ -7,16 +7,16 @@ use pudu_base::ToolError;
 use pudu_net::reqwest::{Client, RequestBuilder, Url};
 use serde::Deserialize;
 
-/// Results for browsers without scripts.
+/// Site with results for browsers without scripts.
 const HTML: &str = "https://html.duckduckgo.com";
-/// The page that provides the token for images, and the images.
+/// Site that provides the token for an image search, and the images.
 const HOME: &str = "https://duckduckgo.com";
-/// User agent of a browser; DuckDuckGo rejects others.
-const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
-/// Marks that only the captcha's page contains.
-const RIDDLE: &[&str] = &["anomaly-modal", "challenge-form"];
+/// User agent of a browser, because DuckDuckGo rejects others.
+const USER_AGENT: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+/// Strings that only the captcha page contains.
+const CAPTCHA_CLASSES: &[&str] = &["anomaly-modal", "challenge-form"];
 /// Region code for worldwide results.
-const EVERYWHERE: &str = "wt-wt";
+const ALL_REGIONS: &str = "wt-wt";
 
 #[derive(Deserialize)]
 struct DuckDuckGoResponse {
@@ -34,7 +34,7 @@ struct DuckDuckGoImage {
 
 pub(super) async fn search(desk: &ProviderClient, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
     let endpoint = desk.endpoint(HTML, "/html/");
-    let region = desk.settings.region.as_deref().unwrap_or(EVERYWHERE);
+    let region = desk.settings.region.as_deref().unwrap_or(ALL_REGIONS);
     let asked = [("q", query), ("kl", region), ("kp", safe(desk.settings.safe))];
     let page = page(desk, |client| client.get(&endpoint).query(&asked)).await?;
     let document = Document::from(page.as_str());
@@ -53,7 +53,7 @@ pub(super) async fn search(desk: &ProviderClient, query: &str, most: usize) -> R
     Ok(hits)
 }
 
-/// Filters of an image search; empty ones are omitted.
+/// Filters of an image search. Empty ones are omitted.
 pub(super) struct ImageFilters<'a> {
     pub(super) size: &'a str,
     pub(super) kind: &'a str,
@@ -79,7 +79,7 @@ pub(super) async fn images(
     let ImageFilters { size, kind, layout } = filters;
     let filters =
         format!(",{},,{},{},", filter("size", size), filter("type", kind), filter("layout", layout));
-    let region = desk.settings.region.as_deref().unwrap_or(EVERYWHERE);
+    let region = desk.settings.region.as_deref().unwrap_or(ALL_REGIONS);
     let strict = if desk.settings.safe == Safe::Off { "-1" } else { "1" };
     let endpoint = desk.endpoint(HOME, "/i.js");
     let asked =
@@ -96,27 +96,27 @@ pub(super) async fn images(
     Ok(found.results.into_iter().map(image).collect())
 }
 
-/// Fetches a web page; fails if it is the captcha.
+/// Fetches a web page. Fails if the response is the captcha.
 async fn page(
     desk: &ProviderClient,
     request: impl Fn(&Client) -> RequestBuilder,
 ) -> Result<String, ToolError> {
     let answer = desk.exchange.send(|client| browser(request(client))).await?;
     let page = String::from_utf8_lossy(&answer.body).into_owned();
-    if answer.status == 202 || RIDDLE.iter().any(|mark| page.contains(mark)) {
+    if answer.status == 202 || CAPTCHA_CLASSES.iter().any(|mark| page.contains(mark)) {
         return Err(robot(desk));
     }
     Ok(page)
 }
 
 fn browser(request: RequestBuilder) -> RequestBuilder {
-    request.header("user-agent", BROWSER).header("accept-language", "en,*;q=0.5")
+    request.header("user-agent", USER_AGENT).header("accept-language", "en,*;q=0.5")
 }
 
 fn robot(desk: &ProviderClient) -> ToolError {
     ToolError(format!(
-        "{} takes us for a robot at the moment: try again in some minutes. Whoever runs this bot may \
-         configure another provider",
+        "{} currently blocks automated requests; try again in a few minutes. The bot's admin can configure \
+         another provider",
         desk.provider.title()
     ))
 }
@@ -129,8 +129,8 @@ fn safe(safe: Safe) -> &'static str {
     }
 }
 
-/// Returns the target of a result's link. Links redirect through DuckDuckGo with the target in `uddg`; links that stay
-/// there are advertisements.
+/// Returns the target of a result's link. Links redirect through DuckDuckGo with the target in `uddg`; other links to
+/// DuckDuckGo are advertisements.
 fn target(href: &str) -> Option<String> {
     let base = Url::parse(HOME).ok()?;
     let url = base.join(href).ok()?;
@@ -147,7 +147,7 @@ fn collapsed_text(selection: &Selection<'_>) -> String {
     selection.text().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Finds the token required for images: `vqd="…"`, `vqd='…'` or `vqd=…&`.
+/// Finds the token that an image search requires: `vqd="…"`, `vqd='…'` or `vqd=…&`.
 fn token(page: &str) -> Option<&str> {
     let (_, after) = page.split_once("vqd=")?;
     let after = after.trim_start_matches(['"', '\'']);
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_lead_to_their_target_and_advertisements_nowhere() {
+    fn links_are_resolved_and_advertisements_are_dropped() {
         for (href, expect) in [
             (
                 "//duckduckgo.com/l/?uddg=https%3A%2F%2Fa.example%2Fx%3Fy%3D1&rut=abc",
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_found_however_it_is_written() {
+    fn the_token_is_found_in_every_notation() {
         for (page, expect) in [
             ("x vqd=\"4-123_a\",", Some("4-123_a")),
             ("vqd='4-1'", Some("4-1")),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 const BASE: &str = "https://api.exa.ai";
-/// Maximum length of a requested page, in characters: the provider charges for the fetched text.
+/// Maximum length of a requested page, in characters, because the provider charges for fetched text.
 const MAX_PAGE_CHARS: usize = 200_000;
 
 #[derive(Deserialize)]
@@ -39,7 +39,7 @@ pub(super) async fn search(desk: &ProviderClient, query: &str, most: usize) -> R
     Ok(ask(desk, "/search", &body).await?.results.into_iter().map(hit).collect())
 }
 
-/// Fetches a page. The response reports an unreadable page with status 200.
+/// Fetches a page. Exa reports an unreadable page in the body of a response with status 200.
 pub(super) async fn fetch(desk: &ProviderClient, url: &str) -> Result<FetchedPage, ToolError> {
     let body = json!({"urls": [url], "text": {"maxCharacters": MAX_PAGE_CHARS}});
     let mut found = ask(desk, "/contents", &body).await?;

@@ -1,4 +1,4 @@
-//! One request to a provider: retried where that helps, with a bounded response. Its errors indicate to a model whether
+//! Sends requests to a provider, with retries and a maximum size of responses. Errors help the model to decide whether
 //! to retry, to change the request, or to continue without it.
 
 use backon::{ExponentialBuilder, Retryable};
@@ -15,12 +15,12 @@ use std::time::{Duration, SystemTime};
 
 /// Maximum size of a provider's response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
-/// Maximum number of retries of a request that may succeed later.
+/// Maximum number of retries.
 const MAX_RETRIES: usize = 2;
 /// Maximum delay before a retry. If a provider asks for a longer one, the model gets the error instead.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
-/// Maximum length of a provider's error that is passed on, in characters.
-const WORDS: usize = 300;
+/// Maximum length of a provider's error that the model gets, in characters.
+const MAX_MESSAGE_CHARS: usize = 300;
 
 /// Client for a provider.
 pub(crate) struct Exchange {
@@ -40,7 +40,7 @@ pub(crate) struct ProviderResponse {
 #[derive(Debug)]
 struct ProviderError {
     said: String,
-    /// Minimum delay before an automatic retry; `None` for no retry.
+    /// Minimum delay before an automatic retry; `None` if there is no retry.
     again: Option<Duration>,
 }
 
@@ -59,19 +59,19 @@ impl Exchange {
     pub(crate) async fn json(&self, request: impl Fn(&Client) -> RequestBuilder) -> Result<Value, ToolError> {
         let answer = self.send(request).await?;
         serde_json::from_slice(&answer.body).map_err(|_| {
-            ToolError(format!("{} answered with something that is no JSON: try again later", self.title))
+            ToolError(format!("{} sent a response that is not JSON; try again later", self.title))
         })
     }
 
     /// Decodes a response.
     pub(crate) fn read<T: DeserializeOwned>(&self, answer: Value) -> Result<T, ToolError> {
         serde_json::from_value(answer).map_err(|error| {
-            tracing::warn!(provider = self.title, %error, "failed to decode provider's answer");
-            ToolError(format!("{} answered with something that is not understood: go on without", self.title))
+            tracing::warn!(provider = self.title, %error, "failed to decode provider's response");
+            ToolError(format!("{} sent an unexpected response; continue without it", self.title))
         })
     }
 
-    /// Sends a request and returns a successful response.
+    /// Sends a request and returns the response if its status is a success.
     pub(crate) async fn send(
         &self,
         request: impl Fn(&Client) -> RequestBuilder,
@@ -83,7 +83,7 @@ impl Exchange {
         let once = || async {
             let asked = tokio::time::timeout(self.timeout, self.once(request(&self.client)));
             asked.await.unwrap_or_else(|_| {
-                let said = format!("does not answer within {} s: try again later", self.timeout.as_secs());
+                let said = format!("did not respond within {} s; try again later", self.timeout.as_secs());
                 Err(ProviderError { said, again: None })
             })
         };
@@ -99,7 +99,7 @@ impl Exchange {
             let why = error.without_url().to_string();
             tracing::debug!(provider = self.title, %why, "failed to reach provider");
             ProviderError {
-                said: "cannot be reached: try again later".to_owned(),
+                said: "cannot be reached; try again later".to_owned(),
                 again: Some(Duration::ZERO),
             }
         };
@@ -107,7 +107,7 @@ impl Exchange {
         let wait = retry::after(response.headers(), SystemTime::now());
         let status = response.status();
         let too_large = |_| ProviderError {
-            said: format!("answered with more than {} MiB", MAX_RESPONSE_BYTES / 1024 / 1024),
+            said: format!("sent a response larger than {} MiB", MAX_RESPONSE_BYTES / 1024 / 1024),
             again: None,
         };
         let body = read_body(response, MAX_RESPONSE_BYTES, unreachable, too_large).await?;
@@ -117,34 +117,36 @@ impl Exchange {
         Err(self.trouble(status.as_u16(), wait, &body))
     }
 
-    /// Maps an error status for the model.
+    /// Maps an error status to an error for the model.
     fn trouble(&self, status: u16, wait: Option<Duration>, body: &[u8]) -> ProviderError {
         let detail = detail(body);
-        let told = if detail.is_empty() { status.to_string() } else { format!("{status}: {detail}") };
-        let operator = "whoever runs this bot has to mend it; go on without";
+        let status_text = if detail.is_empty() { status.to_string() } else { format!("{status}: {detail}") };
+        let operator = "the bot's admin has to fix it; continue without it";
         // Brave answers an unknown key with 422.
         let key = status == 422 && detail.to_lowercase().contains("token is invalid");
         let (said, again) = match status {
-            _ if key => (format!("refused the API key ({told}): {operator}"), None),
-            401 | 403 => (format!("refused the API key or the request ({told}): {operator}"), None),
-            402 | 432 | 433 => (format!("has no credit left for us ({told}): {operator}"), None),
+            _ if key => (format!("rejected the API key ({status_text}): {operator}"), None),
+            401 | 403 => (format!("rejected the API key or the request ({status_text}): {operator}"), None),
+            402 | 432 | 433 => {
+                (format!("reports that the account has no credit left ({status_text}): {operator}"), None)
+            }
             408 | 425 | 429 => {
                 let when = match wait {
                     Some(wait) => format!("in {} s", wait.as_secs().max(1)),
                     None => "in a while".to_owned(),
                 };
-                let said = format!("was asked too often ({told}): try again {when}");
+                let said = format!("limits the request rate ({status_text}); try again {when}");
                 (said, Some(wait.unwrap_or(Duration::from_secs(1))))
             }
-            300..=399 => (format!("redirects elsewhere ({told}): {operator}"), None),
-            400..=499 => (format!("did not accept the request ({told}): ask otherwise"), None),
-            _ => (format!("is in trouble ({told}): try again later"), Some(wait.unwrap_or(Duration::ZERO))),
+            300..=399 => (format!("redirects to another URL ({status_text}): {operator}"), None),
+            400..=499 => (format!("rejected the request ({status_text}); change the request"), None),
+            _ => (format!("failed ({status_text}); try again later"), Some(wait.unwrap_or(Duration::ZERO))),
         };
         ProviderError { said, again }
     }
 }
 
-/// Finds the message of an error: providers use different keys.
+/// Finds the message in an error response. Providers use different keys for it.
 fn detail(body: &[u8]) -> String {
     let Ok(value) = serde_json::from_slice::<Value>(body) else { return String::new() };
     let paths = [
@@ -157,7 +159,7 @@ fn detail(body: &[u8]) -> String {
         "/readableMessage",
     ];
     let words = paths.iter().find_map(|path| value.pointer(path)?.as_str());
-    super::foreign::line(&scrub::hide(words.unwrap_or_default()), WORDS)
+    super::foreign::line(&scrub::hide(words.unwrap_or_default()), MAX_MESSAGE_CHARS)
 }
 
 #[cfg(test)]
@@ -165,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_says_whether_to_try_again_to_ask_otherwise_or_to_go_on_without() {
+    fn each_status_advises_to_retry_to_change_the_request_or_to_continue() {
         let key = SecretString::from("tvly-secret-key-1234");
         let exchange = Exchange::new("Tavily", Some(key), Duration::from_secs(1)).unwrap();
         let seconds = Duration::from_secs;
@@ -174,33 +176,33 @@ mod tests {
                 401,
                 None,
                 r#"{"detail": {"error": "Unauthorized: tvly-secret-key-1234 is no key"}}"#,
-                "refused the API key or the request (401: Unauthorized: [secret] is no key): whoever runs this bot has to mend it; go on without",
+                "rejected the API key or the request (401: Unauthorized: [secret] is no key): the bot's admin has to fix it; continue without it",
                 None,
             ),
             (
                 432,
                 None,
                 r#"{"detail": {"error": "over the plan's limit"}}"#,
-                "has no credit left for us (432: over the plan's limit): whoever runs this bot has to mend it; go on without",
+                "reports that the account has no credit left (432: over the plan's limit): the bot's admin has to fix it; continue without it",
                 None,
             ),
-            (429, Some(seconds(7)), "", "was asked too often (429): try again in 7 s", Some(seconds(7))),
-            (429, None, "slow", "was asked too often (429): try again in a while", Some(seconds(1))),
+            (429, Some(seconds(7)), "", "limits the request rate (429); try again in 7 s", Some(seconds(7))),
+            (429, None, "slow", "limits the request rate (429); try again in a while", Some(seconds(1))),
             (
                 422,
                 None,
                 r#"{"error": {"detail": "q is too long"}}"#,
-                "did not accept the request (422: q is too long): ask otherwise",
+                "rejected the request (422: q is too long); change the request",
                 None,
             ),
             (
                 301,
                 None,
                 "",
-                "redirects elsewhere (301): whoever runs this bot has to mend it; go on without",
+                "redirects to another URL (301): the bot's admin has to fix it; continue without it",
                 None,
             ),
-            (503, None, "<html>", "is in trouble (503): try again later", Some(Duration::ZERO)),
+            (503, None, "<html>", "failed (503); try again later", Some(Duration::ZERO)),
         ] {
             let trouble = exchange.trouble(status, wait, body.as_bytes());
             assert_eq!((trouble.said.as_str(), trouble.again), (said, again), "{status}");

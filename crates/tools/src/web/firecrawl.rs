@@ -51,7 +51,7 @@ pub(super) async fn fetch(desk: &ProviderClient, url: &str) -> Result<FetchedPag
     Ok(FetchedPage { url: url.to_owned(), title, text: scraped.markdown.unwrap_or_default() })
 }
 
-/// Sends a request. A self-hosted Firecrawl may need no key; the cloud reports a missing one.
+/// Sends a request. A self-hosted Firecrawl may not need a key, and the cloud reports a missing one.
 async fn ask<T: serde::de::DeserializeOwned>(
     desk: &ProviderClient,
     path: &str,
@@ -68,6 +68,6 @@ async fn ask<T: serde::de::DeserializeOwned>(
     let answer: FirecrawlEnvelope<T> = desk.exchange.read(answer.await?)?;
     answer.data.ok_or_else(|| {
         let why = super::foreign::line(&answer.error.unwrap_or_default(), 300);
-        ToolError(format!("Firecrawl found nothing: {why}"))
+        ToolError(format!("Firecrawl returned no results: {why}"))
     })
 }

@@ -1,8 +1,8 @@
-//! Text from the web, sanitized for a model.
+//! Sanitizes text from the web for a model.
 
 pub(crate) use pudu_base::foreign::{line, text};
 
-/// Returns the normalized form of a web address; `None` for any other.
+/// Returns the normalized form of a web URL; `None` for any other text.
 pub(crate) fn address(foreign: &str) -> Option<String> {
     const MAX_URL_BYTES: usize = 2_048;
     let url = pudu_net::reqwest::Url::parse(foreign.trim()).ok()?;
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_one_of_the_web() {
+    fn only_web_addresses_are_accepted() {
         for (foreign, expect) in [
             ("https://example.com/a b", Some("https://example.com/a%20b")),
             (" http://example.com ", Some("http://example.com/")),

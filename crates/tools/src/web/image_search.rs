@@ -21,7 +21,7 @@ pub(super) struct ImageSearch(pub(super) ProviderClient);
 pub(crate) struct Args {
     /// The subject of the images, in a few specific words.
     query: String,
-    /// Maximum number of images to return. The default number if left out.
+    /// Maximum number of images to return.
     max_results: Option<usize>,
     /// The size: Small, Medium, Large or Wallpaper. Not every provider supports it.
     size: Option<String>,
@@ -42,8 +42,9 @@ impl Args {
 impl TypedTool for ImageSearch {
     type Args = Args;
     const NAME: &'static str = "image_search";
-    const DESCRIPTION: &'static str = "Searches the web for images. Returns JSON with a title, the image's URL, a thumbnail's \
-         URL and the page that shows it. Look at the page for who made the image and whether it may be used.";
+    const DESCRIPTION: &'static str = "Searches the web for images. Returns JSON with the title, the URLs of \
+                                       the image and its thumbnail, and the page that shows it. Check the \
+                                       page for the author and the licence of the image.";
     const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, _cx: &ToolCx) -> Result<ToolOutput, ToolError> {
@@ -54,7 +55,7 @@ impl TypedTool for ImageSearch {
             Provider::DuckDuckGo => duckduckgo::images(desk, query, &args.filters()).await,
             Provider::Brave => brave::images(desk, query, most).await,
             Provider::Serper => serper::images(desk, query, most).await,
-            // `tool` creates no search with these.
+            // `tool` does not create an image search with these.
             _ => Ok(Vec::new()),
         }?;
         let listed: Vec<_> = images.iter().filter_map(listed).take(most).collect();
@@ -65,7 +66,8 @@ impl TypedTool for ImageSearch {
             "query": query,
             "total_results": listed.len(),
             "results": listed,
-            "usage_hint": "An image_url can serve as a reference for making an image; download it first if needed.",
+            "usage_hint": "An image_url can be a reference for generating an image; download it first if \
+                           needed.",
         });
         Ok(pretty(&found).into())
     }

@@ -1,5 +1,5 @@
 //! Jina's reader: <https://jina.ai/reader>. It renders a page in its own browser and returns the HTML, which is then
-//! converted here like any page.
+//! converted like any other page.
 
 use super::{FetchedPage, ProviderClient, own};
 use pudu_base::ToolError;

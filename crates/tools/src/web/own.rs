@@ -1,4 +1,4 @@
-//! pudu's own fetch: through the guard, converted to text here.
+//! pudu's own fetch: requests a page through the guard and converts it to text.
 
 use super::{FetchedPage, ProviderClient, page};
 use pudu_base::ToolError;
@@ -16,10 +16,10 @@ use tokio::sync::Semaphore;
 const MAX_PAGE_BYTES: usize = 10 * 1024 * 1024;
 /// Limits concurrent conversions of pages, which are CPU-bound.
 static READERS: Semaphore = Semaphore::const_new(2);
-/// Timeout of a page's conversion. An abandoned conversion keeps its permit until it ends.
+/// Timeout for the conversion of a page. An abandoned conversion keeps its permit until it ends.
 const PARSE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Delay before the single retry of a failed host.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Delay before the single retry if a host fails.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 pub(super) async fn fetch(desk: &ProviderClient, url: &str) -> Result<FetchedPage, ToolError> {
     let mut fetched = once(desk, url).await;
@@ -28,12 +28,12 @@ pub(super) async fn fetch(desk: &ProviderClient, url: &str) -> Result<FetchedPag
         Err(error) => matches!(error, GuardError::Unreachable(_)),
     };
     if again {
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_DELAY).await;
         fetched = once(desk, url).await;
     }
-    let fetched = fetched.map_err(|error| ToolError(format!("{url} was not fetched: {error}")))?;
+    let fetched = fetched.map_err(|error| ToolError(format!("cannot fetch {url}: {error}")))?;
     match status(&fetched) {
-        Some(said) => Err(ToolError(format!("{} was not fetched: {said}", fetched.url))),
+        Some(said) => Err(ToolError(format!("cannot fetch {}: {said}", fetched.url))),
         None => read(fetched.url, fetched.kind, fetched.body.into()).await,
     }
 }
@@ -47,18 +47,20 @@ async fn once(desk: &ProviderClient, url: &str) -> Result<Fetched, GuardError> {
     desk.guard.fetch(url, headers, bounds).await
 }
 
-/// Maps an error status of a site to a text for the model.
+/// Returns the text for the model about a site's error status; `None` for a success.
 fn status(fetched: &Fetched) -> Option<String> {
     let said = match fetched.status {
         200..=299 => return None,
-        401 | 403 | 407 | 451 => "the site does not show it to us: look for the same elsewhere".to_owned(),
-        404 | 410 => "there is no such page: search for it instead of guessing its address".to_owned(),
+        401 | 403 | 407 | 451 => "the site denies access; look for the same content elsewhere".to_owned(),
+        404 | 410 => "the page does not exist; search for it instead of guessing its URL".to_owned(),
         429 => match fetched.retry_after {
-            Some(wait) => format!("the site was asked too often: try again in {} s", wait.as_secs().max(1)),
-            None => "the site was asked too often: try again in a while".to_owned(),
+            Some(wait) => {
+                format!("the site limits the request rate; try again in {} s", wait.as_secs().max(1))
+            }
+            None => "the site limits the request rate; try again later".to_owned(),
         },
-        500.. => "the site is in trouble: try again later, or look elsewhere".to_owned(),
-        _ => "the site did not accept the request".to_owned(),
+        500.. => "the site failed; try again later, or look elsewhere".to_owned(),
+        _ => "the site rejected the request".to_owned(),
     };
     Some(format!("status {}: {said}", fetched.status))
 }
@@ -66,7 +68,7 @@ fn status(fetched: &Fetched) -> Option<String> {
 /// Converts a page on a blocking thread.
 pub(super) async fn read(url: Url, kind: String, body: Vec<u8>) -> Result<FetchedPage, ToolError> {
     let address = url.clone();
-    let failed = |said: &str| ToolError(format!("{address} cannot be read: {said}"));
+    let failed = |said: &str| ToolError(format!("cannot read {address}: {said}"));
     let reading = async {
         // The semaphore is never closed.
         let place = READERS.acquire().await.ok();
@@ -78,7 +80,7 @@ pub(super) async fn read(url: Url, kind: String, body: Vec<u8>) -> Result<Fetche
     };
     match tokio::time::timeout(PARSE_TIMEOUT, reading).await {
         Ok(Ok(page)) => page.map_err(|said| failed(&said)),
-        Ok(Err(_)) => Err(failed("the page is broken")),
-        Err(_) => Err(failed("the page is too intricate")),
+        Ok(Err(_)) => Err(failed("the parser failed")),
+        Err(_) => Err(failed("the page is too complex")),
     }
 }

@@ -1,5 +1,5 @@
-//! A server's response as text for a model: pages become Markdown of their main content, text stays unchanged, anything
-//! else is an error that names it.
+//! Converts a server's response to text for a model: a page becomes the Markdown of its main content, text is only
+//! decoded, and anything else is an error that names its type.
 
 use super::{FetchedPage, strip::strip};
 use dom_query::Document;
@@ -8,12 +8,12 @@ use encoding_rs::Encoding;
 use pudu_documents::text;
 use pudu_net::reqwest::Url;
 
-/// Minimum length of an article, in characters. A shorter one may not be the page's main content.
+/// Minimum length of an article, in characters. Shorter text may not be the page's main content.
 const SHORT: usize = 200;
-/// Elements that are removed from a page without an article.
+/// Elements that are skipped in a page without an article.
 const ASIDE: &[&str] = &["title", "nav", "footer", "aside"];
 
-/// Textual content types besides `text/…`.
+/// Textual content types other than `text/…`.
 const TEXTS: &[&str] = &[
     "application/json",
     "application/ld+json",
@@ -29,7 +29,7 @@ const TEXTS: &[&str] = &[
     "message/rfc822",
 ];
 
-/// Parses a server's response. The error names an unsupported type.
+/// Parses a server's response. The error for an unsupported type names the type.
 pub(crate) fn read(url: &Url, kind: &str, body: &[u8]) -> Result<FetchedPage, String> {
     let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let essence = if essence.is_empty() || essence == "application/octet-stream" {
@@ -40,8 +40,8 @@ pub(crate) fn read(url: &Url, kind: &str, body: &[u8]) -> Result<FetchedPage, St
     match essence.as_str() {
         "text/html" | "application/xhtml+xml" => Ok(html(url, &decode(kind, body))),
         "application/pdf" => {
-            Err("this is a PDF, which cannot be read from the web: ask for it as a file in the chat, \
-             or look for the same as a web page"
+            Err("this is a PDF, which this tool cannot read; ask for it as a file in the chat, or look for \
+                 the same content as a web page"
                 .to_owned())
         }
         text if text.starts_with("text/")
@@ -50,15 +50,15 @@ pub(crate) fn read(url: &Url, kind: &str, body: &[u8]) -> Result<FetchedPage, St
             || text.ends_with("+json") =>
         {
             if body.iter().take(8_192).any(|byte| *byte == 0) {
-                return Err(format!("this is said to be {text} and is binary"));
+                return Err(format!("its type is {text}, but its content is binary"));
             }
             Ok(FetchedPage { url: url.to_string(), title: String::new(), text: decode(kind, body) })
         }
-        other => Err(format!("this is {other}: only web pages and text can be read")),
+        other => Err(format!("its type is {other}; only web pages and text can be read")),
     }
 }
 
-/// Guesses the content type of a body without one.
+/// Guesses the content type of a body that was sent without a specific one.
 fn guess(body: &[u8]) -> &'static str {
     let start = body.trim_ascii_start();
     if start.starts_with(b"%PDF-") {
@@ -72,7 +72,7 @@ fn guess(body: &[u8]) -> &'static str {
     if text { "text/plain" } else { "something binary" }
 }
 
-/// Decodes a body with the encoding in its header, or else with the detected one.
+/// Decodes a body with the encoding in its content type, or else with the detected one.
 fn decode(kind: &str, body: &[u8]) -> String {
     let kind = kind.to_ascii_lowercase();
     let label = kind.split_once("charset=").map(|(_, label)| label.trim_start_matches(['"', '\'', ' ']));
@@ -94,7 +94,7 @@ pub(crate) fn html(url: &Url, html: &str) -> FetchedPage {
     FetchedPage { url: url.to_string(), title, text: squeeze(&text) }
 }
 
-/// Collapses several empty lines into one.
+/// Collapses consecutive empty lines into one.
 fn squeeze(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut empty = false;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_becomes_the_markdown_of_its_article() {
+    fn a_page_is_converted_to_the_markdown_of_its_article() {
         let words =
             "Deer are shy, and the pudu is the shyest, as <a href='/deer'>everybody</a> knows. ".repeat(5);
         let page = format!(
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_an_article_is_read_as_it_is() {
+    fn a_page_without_an_article_is_converted_as_a_whole() {
         let page = html(
             &url(),
             "<title>x &amp; y</title><p>Hello <b>you</b><nav>menu</nav><table><tr><th>a<th>b<tr><td>1<td>2</table>",
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_is_passed_on_as_text_or_named() {
+    fn other_content_is_returned_as_text_or_named_in_the_error() {
         for (kind, body, expect) in [
             ("application/json", &b"{\"a\": 1}"[..], Ok("{\"a\": 1}")),
             ("text/markdown", b"# A <b>", Ok("# A <b>")),
@@ -171,9 +171,9 @@ mod tests {
             ("text/plain", b"\xef\xbb\xbfgr\xc3\xbc\xc3\x9fe", Ok("grüße")),
             ("text/html", b"<meta charset='shift_jis'><p>\x8e\xad", Ok("鹿")),
             ("application/octet-stream", b"<!DOCTYPE html><p>x", Ok("x")),
-            ("image/png", b"\x89PNG", Err("this is image/png: only web pages and text can be read")),
-            ("", b"\x00\x01", Err("this is something binary: only web pages and text can be read")),
-            ("text/plain", b"a\x00b", Err("this is said to be text/plain and is binary")),
+            ("image/png", b"\x89PNG", Err("its type is image/png; only web pages and text can be read")),
+            ("", b"\x00\x01", Err("its type is something binary; only web pages and text can be read")),
+            ("text/plain", b"a\x00b", Err("its type is text/plain, but its content is binary")),
         ] {
             let said = read(&url(), kind, body).map(|page| page.text);
             assert_eq!(said, expect.map(str::to_owned).map_err(str::to_owned), "{kind} {body:?}");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_wants_to_hurt_does_not() {
+    fn hostile_pages_are_harmless() {
         let paragraph = "<p>Some words, and <a href='/x'>a link</a>, and more.</p>";
         let pages = [
             "<div>".repeat(400_000),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 const BASE: &str = "https://google.serper.dev";
-/// Maximum number of results; more are charged twice.
+/// Maximum number of results. A request for more costs twice as much.
 const MAX_RESULTS: usize = 10;
 
 #[derive(Deserialize)]

@@ -1,21 +1,21 @@
 //! Sanitizes any HTML in one pass, before a parser sees it.
 //!
-//! HTML parsers keep stacks: a page of nothing but `<b>` overflows the stack of the code behind the parser, and one of
-//! nothing but `<div>` takes minutes. The output of this file is well nested, shallow, has few attributes, and no
-//! scripts, styles, drawings or hidden parts. It does not have to match a browser's interpretation: a tag taken for
-//! text, or the other way round, costs a word, not the process.
+//! HTML parsers keep stacks: a page of nothing but `<b>` overflows the stack of the code that uses the parser, and one
+//! of nothing but `<div>` takes minutes. The output of this module is well nested and shallow. It has few attributes,
+//! and no scripts, styles, drawings or hidden parts. It need not match a browser's interpretation: taking a tag for
+//! text, or text for a tag, costs a word but not the process.
 
 use std::ops::ControlFlow;
 
-/// Maximum depth of elements; deeper ones lose their tags and keep their text.
+/// Maximum depth of elements. Deeper ones lose their tags but keep their text.
 const MAX_ELEMENT_DEPTH: usize = 96;
-/// Maximum nesting of formatting elements of one kind: deeper ones are most likely unclosed.
-const LOOKS: usize = 3;
+/// Maximum nesting of formatting elements of one kind. Deeper nesting most likely comes from unclosed elements.
+const MAX_SAME_INLINE_DEPTH: usize = 3;
 /// Maximum number of tags. Further tags are dropped, but not their text.
 const TAGS: usize = 20_000;
-/// Maximum number of entities. Further ones are dropped: each is a separate node to a parser.
+/// Maximum number of entities; each is a separate node for a parser. Further ones are broken up.
 const ENTITIES: usize = 50_000;
-/// Maximum length of a page's remaining text, in bytes; the rest is cut.
+/// Maximum length of the sanitized HTML, in bytes. Anything beyond it is cut.
 const MAX_STRIPPED_BYTES: usize = 1024 * 1024;
 /// Maximum number of attributes that are read, and maximum length of a kept value, in bytes.
 const ATTRIBUTES: (usize, usize) = (32, 2_048);
@@ -57,7 +57,7 @@ const BLOCKS: &[&str] = &[
     "summary",
     "address",
 ];
-/// Parts of lists and tables: a new one ends the previous one, up to the beginning of its list or table.
+/// Parts of lists and tables. A new part ends the previous ones, up to the beginning of its list or table.
 const PARTS: &[(&str, &[&str], &[&str])] = &[
     ("li", &["li"], &["ul", "ol"]),
     ("dt", &["dt", "dd"], &["dl"]),
@@ -75,9 +75,9 @@ const INLINE: &[&str] = &[
     "a", "b", "strong", "i", "em", "u", "s", "del", "ins", "sub", "sup", "code", "kbd", "samp", "q", "cite",
     "mark", "small", "abbr", "time", "span", "label", "var",
 ];
-/// Elements that a closing tag does not reach beyond, unless it closes such an element.
+/// Elements that a closing tag cannot reach beyond, unless it closes such an element.
 const WALLS: &[&str] = &["td", "th", "caption", "table"];
-/// Attributes for the place or purpose of an element.
+/// Attributes that are kept, which describe an element's target, text or purpose.
 const KEPT: &[&str] = &[
     "href", "src", "alt", "title", "class", "id", "role", "name", "property", "content", "itemprop", "lang",
     "datetime",
@@ -119,7 +119,7 @@ struct Tag<'h> {
 }
 
 impl Strip {
-    /// Consumes text up to and including the next tag; returns the rest.
+    /// Consumes text up to and including the next tag. Returns the remaining text.
     fn step<'h>(&mut self, html: &'h str) -> ControlFlow<(), &'h str> {
         let Some((text, after)) = html.split_once('<') else {
             self.text(html);
@@ -189,7 +189,7 @@ impl Strip {
         let same = self.open.iter().filter(|open| open.name == name).count();
         if self.open.len() >= MAX_ELEMENT_DEPTH
             || self.tags >= TAGS
-            || (INLINE.contains(&name) && same >= LOOKS)
+            || (INLINE.contains(&name) && same >= MAX_SAME_INLINE_DEPTH)
         {
             return;
         }
@@ -198,7 +198,7 @@ impl Strip {
         self.open.push(OpenElement { name, hides });
     }
 
-    /// Closes the elements that a new element implicitly ends.
+    /// Closes the elements that end where a new element begins.
     fn end_implied(&mut self, name: &str) {
         if let Some((_, ends, within)) = PARTS.iter().find(|(part, ..)| *part == name) {
             self.close_within(ends, within);
@@ -209,7 +209,7 @@ impl Strip {
         }
     }
 
-    /// Closes the innermost of some elements, unless a wall comes first.
+    /// Closes the innermost element with one of these names, unless a wall comes first.
     fn close_within(&mut self, names: &[&str], walls: &[&str]) {
         for (at, open) in self.open.iter().enumerate().rev() {
             if names.contains(&open.name) {
@@ -271,7 +271,7 @@ fn hides(key: &str, value: &str) -> bool {
     }
 }
 
-/// Returns the element that a name is treated as; `None` if only its content counts.
+/// Returns the element that a name is treated as; `None` if only the content is kept.
 fn known(name: &str) -> Option<&'static str> {
     let parts = PARTS.iter().map(|(name, ..)| *name);
     let mut all = BLOCKS.iter().chain(INLINE).chain(VOID).copied().chain(parts);
@@ -295,7 +295,7 @@ fn skip<'h>(after: &'h str, name: &str) -> ControlFlow<(), &'h str> {
     rest(until(after, name))
 }
 
-/// Splits at the tag that closes an element, which is dropped.
+/// Splits at the tag that closes an element, and drops that tag.
 fn until<'h>(html: &'h str, name: &str) -> Option<(&'h str, &'h str)> {
     let closes = |at: &usize| {
         let tail = html.as_bytes().get(at + 2..at + 2 + name.len());
@@ -306,7 +306,7 @@ fn until<'h>(html: &'h str, name: &str) -> Option<(&'h str, &'h str)> {
     Some((inside, after.split_once('>').map_or("", |(_, after)| after)))
 }
 
-/// Parses a tag after its `<`; returns the rest after its `>`.
+/// Parses a tag after its `<`. Also returns the text after its `>`.
 fn tag(html: &str) -> (Tag<'_>, &str) {
     let (closes, html) = html.strip_prefix('/').map_or((false, html), |html| (true, html));
     let (name, mut html) = cut(html, |c| c.is_ascii_whitespace() || matches!(c, '>' | '/'));
@@ -321,7 +321,7 @@ fn tag(html: &str) -> (Tag<'_>, &str) {
         }
         let (key, after) = cut(html, |c| c.is_ascii_whitespace() || matches!(c, '>' | '/' | '='));
         let (value, after) = value(after);
-        // A lone `=` is not a name, and is skipped.
+        // A lone `=` is not a name and is skipped.
         html = if key.is_empty() && after.len() == html.len() { html.split_at(1).1 } else { after };
         if tag.attributes.len() < ATTRIBUTES.0 {
             tag.attributes.push((key.to_ascii_lowercase(), value));
@@ -329,7 +329,7 @@ fn tag(html: &str) -> (Tag<'_>, &str) {
     }
 }
 
-/// Parses the value after an attribute's name.
+/// Parses the value after an attribute's name. Also returns the text after the value.
 fn value(html: &str) -> (&str, &str) {
     let Some(value) = html.trim_start().strip_prefix('=').map(str::trim_start) else { return ("", html) };
     for quote in ['"', '\''] {
@@ -350,7 +350,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_left_is_well_nested_and_harmless() {
+    fn the_output_is_well_nested_and_harmless() {
         for (html, expect) in [
             ("<p>a<p>b", "<p>a</p><p>b</p>"),
             ("<ul><li>a<li>b<ul><li>c</ul></ul>", "<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul>"),
@@ -379,10 +379,10 @@ mod tests {
     }
 
     #[test]
-    fn however_deep_and_wide_a_page_is_what_is_left_is_not() {
+    fn deep_and_wide_pages_have_shallow_and_small_output() {
         for (tag, most) in [
             ("<div>", MAX_ELEMENT_DEPTH),
-            ("<b>", LOOKS),
+            ("<b>", MAX_SAME_INLINE_DEPTH),
             ("<ul><li>", MAX_ELEMENT_DEPTH),
             ("<table><tr><td>", MAX_ELEMENT_DEPTH),
             ("<dl><dd>", MAX_ELEMENT_DEPTH),
@@ -416,7 +416,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn garbage_becomes_well_nested(html in "(</?(p|div|b|table|td|tr|li|a|script|title|x)( hidden| a=[\"'] ?|=)?>?|<!--|-->|[a-z\"'<>=/ é]){0,60}") {
+        fn any_input_gets_well_nested(html in "(</?(p|div|b|table|td|tr|li|a|script|title|x)( hidden| a=[\"'] ?|=)?>?|<!--|-->|[a-z\"'<>=/ é]){0,60}") {
             let harmless = strip(&html);
             prop_assert!(depth(&harmless).is_some(), "{}", harmless);
         }

@@ -164,16 +164,13 @@ async fn what_cannot_be_read_is_told_so_that_the_model_can_go_on() {
     let bench = bench().await;
     let page = |path: &str| bench.web.page(path);
     for (url, expect) in [
-        (page("/gone"), "status 404: there is no such page: search for it instead of guessing its address"),
-        (page("/paper.pdf"), "this is a PDF, which cannot be read from the web"),
-        (page("/app"), "has no text: it is perhaps made by scripts"),
-        (
-            page("/to-metadata"),
-            "the site redirects elsewhere, which is refused: 169.254.169.254 leads to link-local",
-        ),
-        (bench.web.inside(), "127.0.0.1 leads to loopback, not to the open internet"),
+        (page("/gone"), "status 404: the page does not exist; search for it instead of guessing its URL"),
+        (page("/paper.pdf"), "this is a PDF, which this tool cannot read"),
+        (page("/app"), "has no text, perhaps because scripts create it"),
+        (page("/to-metadata"), "the site redirects to a refused URL: 169.254.169.254 resolves to link-local"),
+        (bench.web.inside(), "127.0.0.1 resolves to loopback, not to the public internet"),
         ("file:///etc/passwd".to_owned(), "file URLs cannot be fetched"),
-        ("example.com".to_owned(), "this is not a whole URL: write it with https:// in front"),
+        ("example.com".to_owned(), "this is not a complete URL: begin it with https://"),
     ] {
         let said = bench.fetch(Provider::Own, &url).await;
         assert!(said.starts_with("Error: ") && said.contains(expect), "{url}: {said}");
@@ -183,22 +180,22 @@ async fn what_cannot_be_read_is_told_so_that_the_model_can_go_on() {
     // What is inside is none of another's business either.
     for provider in [Provider::Jina, Provider::Tavily, Provider::Firecrawl, Provider::Exa] {
         let said = bench.fetch(provider, &bench.web.inside()).await;
-        assert!(said.contains("127.0.0.1 leads to loopback"), "{provider:?}: {said}");
+        assert!(said.contains("127.0.0.1 resolves to loopback"), "{provider:?}: {said}");
     }
     assert_eq!(bench.web.asked().len(), asked.len(), "no provider was asked");
     assert_eq!(
         bench.search(Provider::DuckDuckGo, "nothing").await,
-        r#"{"error":"No results found: try other words","query":"nothing"}"#
+        r#"{"error":"No results found; try other words","query":"nothing"}"#
     );
-    assert_eq!(bench.search(Provider::Exa, " ").await, "Error: query is empty: say what to look for");
+    assert_eq!(bench.search(Provider::Exa, " ").await, "Error: query is empty; give search terms");
     let riddle = bench.search(Provider::DuckDuckGo, "riddle").await;
-    assert!(riddle.starts_with("Error: DuckDuckGo takes us for a robot"), "{riddle}");
+    assert!(riddle.starts_with("Error: DuckDuckGo currently blocks automated requests"), "{riddle}");
 }
 
 #[tokio::test]
 async fn a_wrong_key_is_told_and_not_repeated() {
     let bench = bench().await;
-    let refused = "whoever runs this bot has to mend it; go on without";
+    let refused = "the bot's admin has to fix it; continue without it";
     for (kind, provider, args) in [
         (WebCapability::Search, Provider::Tavily, json!({"query": "x"})),
         (WebCapability::Search, Provider::Brave, json!({"query": "x"})),
@@ -223,18 +220,15 @@ async fn what_may_pass_is_tried_again_a_little() {
     for _ in 0..3 {
         bench.web.fail("/tavily/search", 500, None);
     }
-    assert_eq!(
-        bench.search(Provider::Tavily, "x").await,
-        "Error: Tavily is in trouble (500): try again later"
-    );
+    assert_eq!(bench.search(Provider::Tavily, "x").await, "Error: Tavily failed (500); try again later");
     bench.web.fail("/tavily/search", 429, Some(60));
     assert_eq!(
         bench.search(Provider::Tavily, "x").await,
-        "Error: Tavily was asked too often (429): try again in 60 s"
+        "Error: Tavily limits the request rate (429); try again in 60 s"
     );
     bench.web.fail("/tavily/search", 432, None);
     let said = bench.search(Provider::Tavily, "x").await;
-    assert!(said.starts_with("Error: Tavily has no credit left for us (432)"), "{said}");
+    assert!(said.starts_with("Error: Tavily reports that the account has no credit left (432)"), "{said}");
     bench.web.fail("/deer", 503, None);
     assert!(bench.fetch(Provider::Own, &bench.web.page("/deer")).await.starts_with("# The pudu"));
     assert_eq!(bench.web.asked().len(), 10);
@@ -249,5 +243,5 @@ async fn pages_wait_for_each_other_when_many_are_fetched_at_once() {
     let mut fetch = std::pin::pin!(bench.fetch(Provider::Own, "http://127.0.0.1/"));
     assert!(at_once(&mut fetch).is_none());
     drop(taken);
-    assert!(fetch.await.contains("leads to loopback"));
+    assert!(fetch.await.contains("resolves to loopback"));
 }

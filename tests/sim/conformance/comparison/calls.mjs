@@ -32,7 +32,7 @@ async function slowRun(on, path, name) {
 
 async function status(on, thread, run, wanted) {
   let shown;
-  for (let tries = 0; tries < 400; tries += 1) {
+  for (let tries = 0; tries < 2400; tries += 1) {
     shown = await (await on.fetch("GET", `/threads/${thread}/runs/${run}`, undefined, {})).json();
     if (wanted.includes(shown.status)) return shown.status;
     await new Promise((resolve) => setTimeout(resolve, 50));

@@ -33,7 +33,7 @@ function callTools(state) {
     if (call.name === "ask_clarification") content = interrupt({ question: call.args.question });
     if (call.name === "write_todos") {
       update.todos = call.args.todos;
-      content = `The list has ${update.todos.length} entries now.`;
+      content = `The list has ${update.todos.length} entries.`;
     }
     messages.push(new ToolMessage({ content, name: call.name, tool_call_id: call.id, status: "success" }));
   }

@@ -1,6 +1,12 @@
 // Starts LangGraph's own server with the graph beside this file, in a folder that has both and the packages, and says where
 // it listens.
+import { subscribe } from "node:diagnostics_channel";
 import { startServer } from "@langchain/langgraph-api/server";
+
+// Node closes a connection after five idle seconds. On a busy machine a client that uses it again at that moment fails.
+subscribe("http.server.request.start", ({ server }) => {
+  server.keepAliveTimeout = 0;
+});
 
 const { host } = await startServer({
   port: 0,

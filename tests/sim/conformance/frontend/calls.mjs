@@ -6,8 +6,6 @@ const OK = 200;
 // What pudu has not; docs/http-api.md says what the frontend does then.
 const ABSENT = [
   ["GET", "/integrations/lark/status", "no integration of Lark's applications"],
-  ["GET", "/scheduled-tasks", "no scheduled tasks"],
-  ["POST", "/scheduled-tasks", "no scheduled tasks", {}],
   ["GET", "/threads/{thread}/mcp-tasks", "not asked: `features` says that they are off"],
   ["POST", "/threads/{thread}/browser/navigate", "not asked: `features` says that it is off", { url: "http://example.com" }],
   ["GET", "/threads/{thread}/browser/stream", "not asked, likewise"],
@@ -181,6 +179,25 @@ export async function calls(check, { quick }) {
     await row("DELETE", "/memory/facts/{fact}", { needs: ({ facts }) => facts.length === 0 });
     await row("POST", "/memory/import", { body: made, needs: ({ facts }) => facts.length === 1 });
     await row("DELETE", "/memory", { needs: ({ facts }) => facts.length === 0 });
+  });
+
+  await check("scheduled tasks", async () => {
+    const spec = { cron: "0 9 * * 1-5" };
+    const body = { title: "News", prompt: "hello", schedule_type: "cron", schedule_spec: spec, timezone: "Asia/Shanghai", context_mode: "fresh_thread_per_run" };
+    const keys = ["id", "thread_id", "context_mode", "title", "prompt", "schedule_type", "schedule_spec", "timezone", "status", "next_run_at", "last_run_at", "last_error", "run_count"];
+    const { body: task } = await row("POST", "/scheduled-tasks", { body, needs: has(...keys) });
+    on.names.task = task.id;
+    await row("GET", "/scheduled-tasks", { needs: (tasks) => tasks.length === 1 && has(...keys)(tasks[0]) });
+    await row("GET", "/scheduled-tasks/{task}", { needs: ({ schedule_spec }) => schedule_spec.cron === spec.cron });
+    await row("PATCH", "/scheduled-tasks/{task}", { body: { title: "Weather", schedule_spec: { cron: "0 8 * * *" } }, needs: ({ title }) => title === "Weather" });
+    await row("POST", "/scheduled-tasks/{task}/pause", { needs: ({ status }) => status === "paused" });
+    await row("POST", "/scheduled-tasks/{task}/resume", { needs: ({ status }) => status === "enabled" });
+    await row("POST", "/scheduled-tasks/{task}/trigger", { needs: ({ id, triggered }) => id === on.names.task && triggered === true });
+    const { body: runs } = await row("GET", "/scheduled-tasks/{task}/runs", { needs: (runs) => runs.length === 1 && has("id", "task_id", "thread_id", "run_id", "scheduled_for", "trigger", "status", "error")(runs[0]) });
+    await row("GET", `/threads/${runs[0].thread_id}/scheduled-tasks`, { needs: list() });
+    await row("DELETE", "/scheduled-tasks/{task}", { needs: ({ id, deleted }) => id === on.names.task && deleted === true });
+    await row("GET", "/scheduled-tasks/{task}", { status: 404, needs: ({ detail }) => detail === "Scheduled task not found" });
+    await row("POST", "/scheduled-tasks", { body: { ...body, timezone: "Mars/Base" }, status: 422, needs: has("detail") });
   });
 
   await check("what is not there says so", async () => {

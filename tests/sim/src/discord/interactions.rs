@@ -3,7 +3,9 @@
 use super::{
     ask::Ask,
     error::{Answer, Refusal},
-    messages, people, wire,
+    messages,
+    modals::{self, Modal},
+    people, wire,
     world::{BOT, EPHEMERAL, GUILD, LOADING, Message, World},
 };
 use serde_json::{Value, json};
@@ -20,6 +22,8 @@ pub(crate) struct Interaction {
     pub(crate) answered: Option<u64>,
     /// The message that responds to a command, or that has the button.
     pub(crate) original: Option<u64>,
+    /// The user.
+    pub(crate) person: String,
 }
 
 /// Reports an interaction to the bot.
@@ -53,8 +57,15 @@ pub(crate) fn begin(
     if let Some(message) = message {
         event["message"] = message;
     }
-    let interaction =
-        Interaction { id, channel: channel.to_owned(), kind, at: Instant::now(), answered: None, original };
+    let interaction = Interaction {
+        id,
+        channel: channel.to_owned(),
+        kind,
+        at: Instant::now(),
+        answered: None,
+        original,
+        person: person.to_owned(),
+    };
     world.interactions.insert(token, interaction);
     world.tell("INTERACTION_CREATE", &event);
 }
@@ -107,8 +118,13 @@ pub(crate) fn callback(world: &mut World, ask: &Ask) -> Answer {
             message.pings = super::text::pings(&message.content, false, &inner.body);
             Some(people::put(world, message))
         }
-        (6, 3) => found.original,
-        (7, 3) => {
+        (6, 3 | 5) => found.original,
+        (9, 2 | 3) => {
+            modals::check(&inner.body)?;
+            world.modals.push(Modal { person: found.person, source: found.original, content: inner.body });
+            found.original
+        }
+        (7, 3 | 5) => {
             let id = found.original.unwrap_or(0).to_string();
             messages::change(world, &found.channel, &id, &inner)?;
             found.original

@@ -3,6 +3,7 @@
 use super::{
     error::{Answer, Refusal},
     interactions::Interaction,
+    modals::Modal,
     pace::Meter,
     sessions::Sessions,
 };
@@ -77,6 +78,7 @@ pub(crate) struct World {
     pub(crate) channels: BTreeMap<String, Channel>,
     pub(crate) messages: BTreeMap<u64, Message>,
     pub(crate) sessions: Sessions,
+    pub(crate) modals: Vec<Modal>,
     pub(crate) interactions: HashMap<String, Interaction>,
     pub(crate) commands: Vec<Value>,
     pub(crate) meter: Meter,
@@ -162,6 +164,7 @@ impl World {
             channels: BTreeMap::new(),
             messages: BTreeMap::new(),
             sessions: Sessions::default(),
+            modals: Vec::new(),
             interactions: HashMap::new(),
             commands: Vec::new(),
             meter: Meter::default(),

@@ -103,6 +103,9 @@ impl Count {
         if new && matches!(tag, "action" | "note") {
             return Err((200_621, format!("not support tag: {tag}")));
         }
+        if tag == "form" {
+            form(node)?;
+        }
         self.elements += usize::from(!tag.is_empty() && tag != "plain_text" && tag != "lark_md");
         self.tables += usize::from(tag == "table");
         if tag == "markdown" {
@@ -117,6 +120,38 @@ impl Count {
         }
         Ok(())
     }
+}
+
+/// Checks a form: names, and a button that submits it.
+fn form(form: &Value) -> Result<(), (i64, String)> {
+    let wrong = |why: &str| Err((200_621, format!("parse card json err: {why}")));
+    let elements = form["elements"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut names = Vec::new();
+    for element in elements {
+        let tag = element["tag"].as_str().unwrap_or_default();
+        if matches!(tag, "div" | "markdown") {
+            continue;
+        }
+        let Some(name) = element["name"].as_str().filter(|name| !name.is_empty()) else {
+            return wrong("an element of a form has no name");
+        };
+        names.push(name);
+        let options = element["options"].as_array().map_or(0, Vec::len);
+        match tag {
+            "input" if element["max_length"].as_u64().is_none_or(|max| (1..=1000).contains(&max)) => {}
+            "select_static" | "multi_select_static" if options > 0 => {}
+            "date_picker" | "checker" | "button" => {}
+            _ => return wrong("an element of a form is invalid"),
+        }
+    }
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    let submits = elements.iter().any(|element| element["form_action_type"] == "submit");
+    if names.len() < all || form["name"].as_str().is_none_or(str::is_empty) || !submits {
+        return wrong("a form needs unique names and a button that submits it");
+    }
+    Ok(())
 }
 
 /// Returns the visible content of a message.

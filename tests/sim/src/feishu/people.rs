@@ -189,12 +189,24 @@ impl World {
     }
 
     pub(crate) fn press(&mut self, chat: &str, person: &str, message: &str, label: &str) -> bool {
+        self.press_with(chat, person, message, label, None)
+    }
+
+    /// Presses a button, with the values of its form.
+    pub(crate) fn press_with(
+        &mut self,
+        chat: &str,
+        person: &str,
+        message: &str,
+        label: &str,
+        form: Option<&Value>,
+    ) -> bool {
         let face = self.face(message);
         let shown = self.messages.get(message).is_some_and(|one| one.chat == chat && !one.deleted);
         let Some((_, value)) = face.buttons.iter().find(|(text, _)| text == label).filter(|_| shown) else {
             return false;
         };
-        let event = json!({
+        let mut event = json!({
             "operator": {
                 "tenant_key": wire::TENANT, "open_id": person,
                 "union_id": wire::ids(person)["union_id"], "user_id": wire::ids(person)["user_id"],
@@ -204,6 +216,10 @@ impl World {
             "host": "im_message",
             "context": {"open_message_id": message, "open_chat_id": chat},
         });
+        if let Some(values) = form {
+            event["action"]["name"] = "submit".into();
+            event["action"]["form_value"] = values.clone();
+        }
         let id = self.tell_of("card.action.trigger", &event, None);
         self.presses.push(Press { event: id, value: value.clone(), answer: None });
         true

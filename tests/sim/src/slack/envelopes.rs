@@ -157,6 +157,14 @@ impl World {
             .min()
     }
 
+    /// Processes the response to an event, `null` if there is none.
+    pub(crate) fn answered(&mut self, id: &str, response: &Value) {
+        let found = self.envelopes.waiting.iter().find(|envelope| envelope.id == id);
+        if let Some(payload) = found.map(|envelope| envelope.payload.clone()) {
+            self.responded(&payload, response);
+        }
+    }
+
     /// Processes an acknowledgement. Returns `false` if nothing waits for it.
     pub(crate) fn acknowledged(&mut self, id: &str) -> bool {
         let before = self.envelopes.waiting.len();

@@ -4,7 +4,7 @@ use super::{core::Core, envelopes::Envelope, world::unix_now};
 use axum::http::{Request, header};
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
@@ -57,6 +57,11 @@ async fn post(core: Arc<Core>, client: Sender, url: String, envelope: Envelope) 
     if let Ok(Ok(response)) = timeout(patience, client.request(request)).await {
         taken = response.status().is_success();
         again = response.headers().get("x-slack-no-retry").is_none();
+        let body = response.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        if taken {
+            let response = serde_json::from_slice(&body).unwrap_or_default();
+            core.act(|world| world.answered(&envelope.id, &response));
+        }
     }
     core.act(|world| world.posted(&envelope.id, taken, again, pause));
 }

@@ -5,7 +5,7 @@ use super::{
     error::{Answer, Refusal},
     files,
     params::Params,
-    socket, stream, wire,
+    socket, stream, views, wire,
     world::{Author, BOT, BOT_USER, Channel, Message, Status, TEAM, World},
 };
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ const fn writes(name: &'static str, effect: fn(&mut World, &Params) -> Answer) -
     Method { name, effect, json: true, app: false }
 }
 
-const METHODS: [Method; 25] = [
+const METHODS: [Method; 26] = [
     Method { name: "apps.connections.open", effect: socket::open, json: true, app: true },
     writes("api.test", test),
     writes("auth.test", auth),
@@ -51,6 +51,7 @@ const METHODS: [Method; 25] = [
     reads("files.getUploadURLExternal", files::announce),
     writes("files.completeUploadExternal", files::complete),
     reads("files.info", files::info),
+    writes("views.open", views::open),
     writes("views.publish", nothing),
     reads("team.info", team),
     reads("bots.info", bot),
@@ -58,7 +59,7 @@ const METHODS: [Method; 25] = [
 
 /// Finds a method.
 pub(crate) fn find(name: &str, world: &World) -> Option<&'static Method> {
-    static TABLE: [Method; 25] = METHODS;
+    static TABLE: [Method; 26] = METHODS;
     let found = TABLE.iter().find(|known| known.name == name)?;
     (world.options.streams || !name.ends_with("Stream")).then_some(found)
 }

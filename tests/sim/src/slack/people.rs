@@ -56,7 +56,7 @@ impl World {
         ts
     }
 
-    fn keep(&mut self, name: &str, bytes: bytes::Bytes) -> String {
+    pub(crate) fn keep(&mut self, name: &str, bytes: bytes::Bytes) -> String {
         let id = self.id('F');
         self.files.insert(id.clone(), Stored { name: name.to_owned(), bytes, announced: None, shared: true });
         id
@@ -83,7 +83,7 @@ impl World {
     }
 
     pub(crate) fn press(&mut self, chat: &str, person: &str, ts: &str, label: &str) -> bool {
-        let trigger = format!("{}.1000.{:032x}", self.fresh(), 0xfeed);
+        let trigger = self.trigger(person);
         let response = self.response_url();
         let Some(of) = self.channels.get(chat) else { return false };
         let Some(message) = of.message(ts) else { return false };

@@ -141,6 +141,7 @@ async fn take(core: &Core, socket: u64, message: &str) -> bool {
             if frame.get("payload").is_some() {
                 world.envelopes.answers.push(frame.clone());
             }
+            world.answered(id, &frame["payload"]);
             world.acknowledged(id)
         });
         let outcome = if known {

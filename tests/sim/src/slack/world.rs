@@ -1,6 +1,13 @@
 //! The workspace: users, channels, messages and files, and settings of the server.
 
-use super::{envelopes::Envelopes, error::Answer, error::Refusal, pace::Meter, stream::Stream};
+use super::{
+    envelopes::Envelopes,
+    error::Answer,
+    error::Refusal,
+    pace::Meter,
+    stream::Stream,
+    views::{Trigger, View},
+};
 use crate::stage::Books;
 use bytes::Bytes;
 use serde_json::Value;
@@ -101,6 +108,8 @@ pub(crate) struct World {
     pub(crate) unshared: Vec<(Instant, String, Message)>,
     pub(crate) scopes: BTreeSet<String>,
     pub(crate) statuses: Vec<Status>,
+    pub(crate) triggers: Vec<Trigger>,
+    pub(crate) views: Vec<View>,
     pub(crate) envelopes: Envelopes,
     pub(crate) meter: Meter,
     /// URL for events, if set.
@@ -185,6 +194,8 @@ impl World {
             unshared: Vec::new(),
             scopes: SCOPES.map(str::to_owned).into(),
             statuses: Vec::new(),
+            triggers: Vec::new(),
+            views: Vec::new(),
             envelopes: Envelopes::default(),
             meter: Meter::default(),
             events_url: None,

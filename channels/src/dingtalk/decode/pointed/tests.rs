@@ -10,7 +10,7 @@ use crate::{
 };
 use serde_json::json;
 
-/// Checks the words of the sender and the content that a message points at.
+/// Checks the sender's text and the content that a message points at.
 fn check(fields: Value, words: &str, expected: &[PointedAt]) {
     let mut data = json!({
         "conversationId": "cidP1==", "conversationType": "1", "msgId": "msg1==", "msgtype": "text",
@@ -37,7 +37,7 @@ fn file(handle: &str, name: &str) -> Attachment {
     Attachment { handle: handle.into(), name: name.into(), size: None }
 }
 
-/// A text that answers a message with this kind and content.
+/// A text message that replies to a message with this type and content.
 fn answer(kind: &str, content: Value) -> Value {
     let replied =
         json!({"msgId": "m0", "msgType": kind, "content": content, "senderId": "$:x", "createdAt": 1000});
@@ -45,7 +45,7 @@ fn answer(kind: &str, content: Value) -> Value {
 }
 
 #[test]
-fn the_answered_message_comes_along_in_every_form() {
+fn the_replied_to_message_is_included_in_every_form() {
     let ask = "what is it?";
     check(answer("text", json!({"content": "the room floods"})), ask, &[reply("the room floods")]);
     check(answer("text", json!({"text": "the room floods"})), ask, &[reply("the room floods")]);
@@ -58,8 +58,8 @@ fn the_answered_message_comes_along_in_every_form() {
     );
     let document = json!({"downloadCode": "c1", "fileName": "../plan.txt"});
     check(answer("file", document), ask, &[reply("").with_files([file("c1", "plan.txt")])]);
-    let spoken = json!({"downloadCode": "c1", "recognition": "see you at six"});
-    check(answer("audio", spoken), ask, &[reply("see you at six").with_files([file("c1", "audio.amr")])]);
+    let recording = json!({"downloadCode": "c1", "recognition": "see you at six"});
+    check(answer("audio", recording), ask, &[reply("see you at six").with_files([file("c1", "audio.amr")])]);
     let rich = json!({"richText": [{"msgType": "picture", "downloadCode": "c1"}, {"msgType": "text", "content": "print 123"},
         {"type": "text", "text": " and"}, 7, {"msgType": "picture"}]});
     let expected = reply("print 123 and[picture]").with_files([file("c1", "picture-1.png")]);
@@ -84,7 +84,7 @@ fn the_answered_message_comes_along_in_every_form() {
 }
 
 #[test]
-fn a_record_and_a_card_are_no_words_of_their_sender() {
+fn a_record_and_a_card_are_not_text_of_their_sender() {
     let forward = |author: &str, text: &str| {
         PointedAt::of_text(PointedKind::Forward, text).by(Some(author)).from(Some("Team"))
     };
@@ -104,7 +104,7 @@ fn a_record_and_a_card_are_no_words_of_their_sender() {
     check(json!({"msgtype": "chatRecord", "content": short}), "", &[expected]);
     let many = vec![json!({"senderNick": "Bob", "content": "x"}); MAX_PIECES + 3];
     let mut expected = vec![PointedAt { origin: None, ..forward("Bob", "x") }; MAX_PIECES];
-    expected.push(PointedAt::unreadable(PointedKind::Forward, "3 more messages of the record are left out"));
+    expected.push(PointedAt::unreadable(PointedKind::Forward, "3 more messages are left out"));
     check(json!({"msgtype": "chatRecord", "content": {"chatRecord": many}}), "", &expected);
     let link = json!({"title": "A page", "text": "about", "messageUrl": "https://x.example"});
     let expected = PointedAt::of_text(PointedKind::Card, "A page\nabout\nhttps://x.example");

@@ -39,12 +39,13 @@ fn piece(kind: PointedKind, author: &str, text: &str) -> PointedAt {
 }
 
 fn log(channel: &str, message: &str) -> (Value, Attachment) {
-    let told = json!({"id": "9", "filename": "error.log", "size": 11, "url": "https://cdn.discordapp.com/9"});
+    let attachment =
+        json!({"id": "9", "filename": "error.log", "size": 11, "url": "https://cdn.discordapp.com/9"});
     let file: DiscordMessage = serde_json::from_value(json!({"id": message, "channel_id": channel})).unwrap();
-    (told.clone(), super::file(&file, &serde_json::from_value(told).unwrap()))
+    (attachment.clone(), super::file(&file, &serde_json::from_value(attachment).unwrap()))
 }
 
-/// A message that is answered.
+/// A message with a reply to this one.
 fn answer(answered: Value) -> Value {
     let mut answered = answered;
     answered["id"] = "1000000000000000000".into();
@@ -54,16 +55,17 @@ fn answer(answered: Value) -> Value {
 }
 
 #[test]
-fn the_answered_message_comes_along_whole() {
-    let (told, file) = log("2", "1000000000000000000");
+fn the_replied_to_message_is_included_in_full() {
+    let (attachment, file) = log("2", "1000000000000000000");
     let bob = json!({"id": "9", "username": "bob", "global_name": "Bob"});
-    let fields = answer(json!({"author": bob, "content": "the <@7> log of <#2>", "attachments": [told, 5]}));
+    let fields =
+        answer(json!({"author": bob, "content": "the <@7> log of <#2>", "attachments": [attachment, 5]}));
     let expected = piece(PointedKind::Reply, "Bob", "the @somebody log of #team").with_files([file]);
     check("2", &fields, "what is it?", &[expected]);
     let own = answer(json!({"author": {"id": ME, "username": "pudu", "bot": true}, "content": "4711"}));
     let expected = PointedAt { own: true, ..piece(PointedKind::Reply, "pudu", "4711") };
     check("2", &own, "what is it?", &[expected]);
-    // An alert has all its words in an embed or in components.
+    // The text of an alert is in an embed or in components.
     let embed = json!({"title": "disk full", "url": "https://m.example/1", "description": "host db1",
         "fields": [{"name": "use", "value": "98 %"}, 7], "image": {"url": "https://m.example/g.png"},
         "footer": {"text": "monitor"}, "author": {"name": "M"}});
@@ -83,25 +85,25 @@ fn the_answered_message_comes_along_whole() {
 }
 
 #[test]
-fn a_forward_is_no_word_of_its_sender() {
-    let (told, file) = log("2", "1100000000000000001");
+fn a_forward_is_not_text_of_its_sender() {
+    let (attachment, file) = log("2", "1100000000000000001");
     let forward = |message: Value| {
         json!({"message_reference": {"type": 1, "message_id": "8", "channel_id": "5"},
             "message_snapshots": [{"message": message}]})
     };
     let expected = PointedAt::of_text(PointedKind::Forward, "/new\nI live in Rome");
-    let fields = forward(json!({"content": "/new\nI live in Rome", "attachments": [told]}));
+    let fields = forward(json!({"content": "/new\nI live in Rome", "attachments": [attachment]}));
     check("2", &fields, "", &[expected.with_files([file])]);
     let fields = forward(
         json!({"content": "", "embeds": [{"title": "alert"}], "sticker_items": [{"id": "1", "name": "Wave"}]}),
     );
     check("2", &fields, "", &[PointedAt::of_text(PointedKind::Forward, "[sticker: Wave]\nalert")]);
-    let expected = PointedAt::unreadable(PointedKind::Forward, "Discord shows its content to no bot");
+    let expected = PointedAt::unreadable(PointedKind::Forward, "Discord does not show its content to bots");
     check("2", &forward(json!({"content": 7, "embeds": {}})), "", &[expected]);
 }
 
 #[test]
-fn previews_links_and_the_message_that_opened_the_thread_are_pointed_at() {
+fn previews_links_and_the_opening_message_are_referenced() {
     let preview = json!({"type": "article", "title": "A page", "url": "https://x.example/a", "provider": {"name": "X"}});
     let expected = PointedAt::of_text(PointedKind::Embed, "A page (https://x.example/a)").from(Some("X"));
     check(

@@ -34,7 +34,7 @@ fn shared_messages_cards_and_previews_are_read_with_their_files() {
     let expected = piece(PointedKind::Forward, "Ann", "the backup of @Bob failed").from(Some("#ops"));
     let expected = PointedAt { at: Some(1_750_000_000_000), ..expected.with_files([file.clone()]) };
     check(forward, expected);
-    // Only the blocks of the shared message have its words.
+    // The text of the shared message is only in its blocks.
     let section = json!({"type": "rich_text_section", "elements": [{"type": "text", "text": "in blocks"}]});
     let blocks = json!([{"message": {"blocks": [{"type": "rich_text", "elements": [section]}]}}]);
     let own = json!({"is_share": true, "author_id": "UBOT", "author_name": "pudu", "text": "", "message_blocks": blocks});
@@ -56,13 +56,14 @@ fn shared_messages_cards_and_previews_are_read_with_their_files() {
     check(app, PointedAt::of_text(PointedKind::Card, "*built*"));
     assert_eq!(read(&json!({"text": "hi", "attachments": [7, {"title": {}}, null]}), None), []);
     assert_eq!(read(&json!({"text": "hi", "attachments": {"a": 1}}), None), []);
-    // A list with one odd file and one that is gone.
-    let odd = json!({"text": "x", "files": [{"id": {}}, error_log(), {"id": "F1", "mode": "tombstone"}, 3]});
-    check(odd, PointedAt::of_text(PointedKind::Card, "x").with_files([file]));
+    // A list with one malformed and one deleted file.
+    let malformed =
+        json!({"text": "x", "files": [{"id": {}}, error_log(), {"id": "F1", "mode": "tombstone"}, 3]});
+    check(malformed, PointedAt::of_text(PointedKind::Card, "x").with_files([file]));
 }
 
 #[test]
-fn links_to_messages_are_followed_once_and_nothing_else_is() {
+fn links_to_messages_are_followed_once_and_no_other_links() {
     let check = |url: &str, expected: Option<&str>| {
         let found = SlackMessageLink::from_url(url).map(|link| link.reference());
         assert_eq!(found.as_deref(), expected, "{url}");
@@ -93,7 +94,7 @@ fn links_to_messages_are_followed_once_and_nothing_else_is() {
 }
 
 #[test]
-fn a_message_that_was_looked_up_is_one_piece_with_its_cards_and_files() {
+fn a_fetched_message_is_one_piece_with_its_cards_and_files() {
     let names = HashMap::from([("U2".to_owned(), "Bob".to_owned())]);
     let context = me();
     let context = PieceContext { me: &context, names: &names };

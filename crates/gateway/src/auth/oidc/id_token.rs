@@ -1,4 +1,4 @@
-//! ID tokens: claims about a person, verified to come from the provider, for this client, now, and for this login.
+//! ID tokens: verified claims about a person, issued by the provider for this client and this login, and still valid.
 
 use super::ring_provider;
 use jsonwebtoken::{
@@ -16,7 +16,7 @@ const LEEWAY_SECS: u64 = 60;
 /// Maximum length of a subject, in bytes: the limit of OpenID Connect.
 const MAX_SUBJECT_BYTES: usize = 255;
 
-/// Values that a token must have to answer a login.
+/// Values that a token must have for a login.
 pub(super) struct ExpectedToken<'e> {
     pub(super) issuer: &'e str,
     pub(super) client_id: &'e str,
@@ -36,7 +36,7 @@ pub(super) struct PersonClaims {
 }
 
 impl PersonClaims {
-    /// Returns whether the provider has verified the e-mail address. Some write the word.
+    /// Returns whether the provider has verified the e-mail address. Some providers send a string.
     pub(super) fn is_verified(&self) -> bool {
         self.email_verified == Value::Bool(true) || self.email_verified == "true"
     }
@@ -60,13 +60,13 @@ enum TokenAudience {
     Several(Vec<String>),
 }
 
-/// The reason why a token is none.
+/// Reason why a token is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TokenFault {
-    /// It is signed by a key that is not known, or not yet.
-    #[error("no key of the provider fits it")]
+    /// It is signed by an unknown key, which the provider may have added recently.
+    #[error("no key of the provider matches it")]
     UnknownKey,
-    /// It is refused.
+    /// It is invalid.
     #[error("{0}")]
     Refused(String),
 }
@@ -75,7 +75,7 @@ fn refused<T>(why: &str) -> Result<T, TokenFault> {
     Err(TokenFault::Refused(why.to_owned()))
 }
 
-/// Reads a token that is signed by one of these keys.
+/// Verifies and reads a token that is signed by one of these keys.
 pub(super) fn read(
     token: &str,
     keys: &[Jwk],
@@ -86,7 +86,7 @@ pub(super) fn read(
     }
     let header = decode_header(token).or_else(|error| refused(&error.to_string()))?;
     if !ring_provider::verifies(header.alg) {
-        return refused("it is signed in a way that is not accepted");
+        return refused("its signature algorithm is not accepted");
     }
     if header.crit.is_some() {
         return refused("it has critical extensions");
@@ -99,15 +99,15 @@ pub(super) fn read(
     validation.set_issuer(&[expected.issuer]);
     validation.set_audience(&[expected.client_id]);
     validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
-    let told =
+    let decoded =
         decode::<TokenClaims>(token, &key, &validation).or_else(|error| refused(&error.to_string()))?;
-    checked(told.claims, expected)
+    checked(decoded.claims, expected)
 }
 
-/// Checks what OpenID Connect asks for besides RFC 7519.
+/// Checks the requirements of OpenID Connect beyond RFC 7519.
 fn checked(claims: TokenClaims, expected: &ExpectedToken<'_>) -> Result<PersonClaims, TokenFault> {
     if claims.iss != expected.issuer {
-        return refused("another issuer made it");
+        return refused("its issuer is wrong");
     }
     let is_ours = |party: &String| party == expected.client_id;
     let (is_for_us, is_for_others) = match &claims.aud {
@@ -115,11 +115,11 @@ fn checked(claims: TokenClaims, expected: &ExpectedToken<'_>) -> Result<PersonCl
         TokenAudience::Several(all) => (all.iter().any(is_ours), !all.iter().all(is_ours)),
     };
     if !is_for_us {
-        return refused("it is for somebody else");
+        return refused("its audience is wrong");
     }
     match &claims.azp {
-        Some(party) if !is_ours(party) => return refused("another party asked for it"),
-        None if is_for_others => return refused("it is for several, and does not say who asked for it"),
+        Some(party) if !is_ours(party) => return refused("its authorized party is wrong"),
+        None if is_for_others => return refused("it has several audiences and no authorized party"),
         _ => {}
     }
     let latest = expected.now.saturating_add_unsigned(LEEWAY_SECS) as f64;
@@ -127,9 +127,9 @@ fn checked(claims: TokenClaims, expected: &ExpectedToken<'_>) -> Result<PersonCl
         return refused("it was issued in the future");
     }
     if let Some(nonce) = expected.nonce {
-        let told = claims.nonce.as_deref().unwrap_or_default();
-        if !bool::from(told.as_bytes().ct_eq(nonce.as_bytes())) {
-            return refused("it answers another login");
+        let received = claims.nonce.as_deref().unwrap_or_default();
+        if !bool::from(received.as_bytes().ct_eq(nonce.as_bytes())) {
+            return refused("it belongs to a different sign-in");
         }
     }
     if claims.person.sub.is_empty() || claims.person.sub.len() > MAX_SUBJECT_BYTES {
@@ -138,7 +138,7 @@ fn checked(claims: TokenClaims, expected: &ExpectedToken<'_>) -> Result<PersonCl
     Ok(claims.person)
 }
 
-/// Finds the key that a header names. Without a name there has to be one key only that fits.
+/// Finds the key that a header names. If it names none, exactly one key must fit.
 fn key_of<'k>(header: &Header, keys: &'k [Jwk]) -> Option<&'k Jwk> {
     let mut fitting = keys.iter().filter(|key| fits(key, header.alg));
     match &header.kid {
@@ -147,7 +147,7 @@ fn key_of<'k>(header: &Header, keys: &'k [Jwk]) -> Option<&'k Jwk> {
     }
 }
 
-/// Returns whether a key signs, and by this algorithm.
+/// Returns whether a key is for signatures with this algorithm.
 fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
     let signs = matches!(key.common.public_key_use, None | Some(PublicKeyUse::Signature));
     let named = key.common.key_algorithm.is_none_or(|named| named == algorithm.into());

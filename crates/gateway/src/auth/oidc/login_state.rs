@@ -1,5 +1,5 @@
-//! State of a login under way, in a signed cookie of the browser that began it. The answer has to match it. Nothing is
-//! stored here.
+//! State of a login in progress, in a signed cookie of the browser that began it. The provider's response has to match
+//! it. The gateway stores nothing.
 
 use crate::auth::{
     cookies::{self, cookie},
@@ -14,21 +14,21 @@ use url::Url;
 
 /// Maximum duration of a login, in seconds.
 const LOGIN_SECS: i64 = 300;
-/// Sets the signatures of such cookies apart from others by the same key.
+/// Purpose that distinguishes the signatures of these cookies from others with the same key.
 const PURPOSE: &str = "oidc-login";
-/// Maximum length of the place to go to, in bytes.
+/// Maximum length of the path to return to, in bytes.
 const MAX_NEXT_BYTES: usize = 1024;
-/// Path after a login that names no other, as in DeerFlow.
+/// Path after a login that does not name one, as in DeerFlow.
 const HOME: &str = "/workspace";
 
-/// Checks of a provider's answer.
+/// Optional checks of a provider's response.
 #[derive(Clone, Copy)]
 pub(super) struct LoginChecks {
     pub(super) nonce: bool,
     pub(super) pkce: bool,
 }
 
-/// Values that the answer to a login has to match.
+/// Values that the response to a login has to match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LoginState {
     provider: String,
@@ -42,7 +42,7 @@ pub(super) struct LoginState {
 }
 
 impl LoginState {
-    /// Begins a login, in seconds since 1970.
+    /// Begins a login. `now` is in seconds since 1970.
     pub(super) fn begin(
         provider: &str,
         checks: LoginChecks,
@@ -63,24 +63,24 @@ impl LoginState {
         })
     }
 
-    /// Returns the challenge of PKCE, if it is used.
+    /// Returns the PKCE challenge, if PKCE is used.
     pub(super) fn challenge(&self) -> Option<String> {
         self.verifier.as_ref().map(|verifier| URL_SAFE_NO_PAD.encode(Sha256::digest(verifier)))
     }
 
-    /// Returns the header that gives it to the browser.
+    /// Returns the header that sets the cookie.
     pub(super) fn cookie(&self, key: &SessionKey, secure: bool) -> Result<HeaderValue> {
         Ok(set(&self.provider, &key.seal(PURPOSE, self)?, LOGIN_SECS, secure).parse()?)
     }
 
-    /// Reads the login of a provider that a browser brings.
+    /// Reads the login of a provider from a browser's cookie.
     pub(super) fn read(headers: &HeaderMap, provider: &str, key: &SessionKey, now: i64) -> Option<Self> {
         let state: Self = key.unseal(PURPOSE, cookie(headers, &name(provider))?)?;
         (state.provider == provider && state.until > now).then_some(state)
     }
 }
 
-/// Returns the header that ends a login.
+/// Returns the header that deletes the cookie.
 pub(super) fn end(provider: &str, secure: bool) -> Option<HeaderValue> {
     set(provider, "", 0, secure).parse().ok()
 }
@@ -98,11 +98,12 @@ fn set(provider: &str, value: &str, age: i64, secure: bool) -> String {
 /// Returns 256 random bits as text.
 fn random() -> Result<String> {
     let mut bytes = [0u8; 32];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow!("no randomness: {error}"))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| anyhow!("the system's random number generator failed: {error}"))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Returns whether a redirect to this path stays on the site, however a browser reads it.
+/// Returns whether a redirect to this path stays on the site, regardless of how a browser parses it.
 fn is_path(next: &str) -> bool {
     let site = Url::parse("https://site.invalid").ok();
     let reached = site.as_ref().and_then(|site| site.join(next).ok());
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_sent_to_another_site() {
+    fn redirects_never_leave_the_site() {
         for (next, expected) in [
             ("/workspace", true),
             ("/workspace/chats/1?a=b#c", true),
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_is_read_by_its_own_provider_and_key_until_it_ends() {
+    fn a_login_is_read_only_for_its_provider_with_its_key_until_it_expires() {
         let key = |secret: &str| SessionKey::from_secret(secret.into());
         let checks = LoginChecks { nonce: true, pkce: true };
         let state = LoginState::begin("acme", checks, "https://x/cb".into(), Some("/a"), true, 100).unwrap();
@@ -154,7 +155,7 @@ mod tests {
             LoginState::read(&headers, provider, &key(secret), now)
         };
         assert_eq!(read(value, "acme", "a secret", 399).as_ref(), Some(&state));
-        assert_eq!(read(value, "acme", "a secret", 400), None, "it has ended");
+        assert_eq!(read(value, "acme", "a secret", 400), None, "it has expired");
         assert_eq!(read(value, "acme", "another", 100), None, "another key");
         assert_eq!(
             read(&value.replace("_acme=", "_evil="), "evil", "a secret", 100),

@@ -1,7 +1,7 @@
-//! An identity provider: its addresses, its signing keys, and its claims about a person who comes back with a code.
+//! An identity provider: its endpoints, its signing keys, and its claims about a person who returns with a code.
 //!
-//! Published documents are kept for minutes and failures for seconds, and one request at a time fetches them. An
-//! unknown key causes one more fetch, but not often. Every answer is bounded in time and size, and no redirect is
+//! Published documents are cached for minutes and failures for seconds, and only one request at a time fetches them. An
+//! unknown key causes one more fetch, but not often. Every response is limited in time and size, and redirects are not
 //! followed.
 
 use super::{
@@ -10,12 +10,12 @@ use super::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jsonwebtoken::jwk::Jwk;
-use pudu_client::net::{
-    self,
-    reqwest::{Client, Error, RequestBuilder, StatusCode, header},
-};
 use pudu_config::{ClientAuth, OidcProvider, is_safe_address};
 use pudu_kit::clock;
+use pudu_net::{
+    self as net,
+    reqwest::{Client, Error, RequestBuilder, StatusCode, header},
+};
 use secrecy::ExposeSecret;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -25,22 +25,22 @@ use url::{Url, form_urlencoded};
 
 /// Timeout of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum size of an answer, in bytes.
+/// Maximum size of a response, in bytes.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
-/// Time after which a provider's published documents are fetched again.
+/// How long a provider's published documents are cached.
 const FRESH: Duration = Duration::from_secs(300);
-/// A provider that failed, or had no key of a name, is not asked again for this time.
+/// Minimum delay before the next call to a provider that failed or lacked a key.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Maximum number of a provider's keys that are looked at.
+/// Maximum number of a provider's keys that are read.
 const MAX_KEYS: usize = 64;
 
-/// Reason why a provider vouches for no person.
+/// Reason why a provider did not authenticate a person.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum ProviderFault {
-    /// It cannot be asked, or its answer cannot be used.
+    /// The call failed, or the response is unusable.
     #[error("{0}")]
     Broken(String),
-    /// Its token is refused.
+    /// The ID token is refused.
     #[error("the ID token is refused: {0}")]
     Token(#[from] TokenFault),
 }
@@ -49,7 +49,7 @@ fn broken<T>(what: impl Into<String>) -> Result<T, ProviderFault> {
     Err(ProviderFault::Broken(what.into()))
 }
 
-/// The addresses of a provider.
+/// The endpoints of a provider.
 #[derive(Debug)]
 pub(super) struct ProviderAddresses {
     pub(super) issuer: String,
@@ -59,7 +59,7 @@ pub(super) struct ProviderAddresses {
     jwks: Url,
 }
 
-/// The document in which a provider publishes them.
+/// A provider's discovery document, which lists its endpoints.
 #[derive(Deserialize)]
 struct DiscoveryDocument {
     issuer: String,
@@ -85,14 +85,14 @@ struct TokenRefusal {
     error: String,
 }
 
-/// Something that a provider said, and when.
+/// A provider's response and its time.
 struct KeptAnswer<T> {
     at: Instant,
     said: Result<Arc<T>, ProviderFault>,
 }
 
 impl<T> KeptAnswer<T> {
-    /// Returns it as long as it counts.
+    /// Returns the response while it is fresh.
     fn fresh(kept: &Option<Self>) -> Option<Result<Arc<T>, ProviderFault>> {
         let Self { at, said } = kept.as_ref()?;
         let counts = if said.is_ok() { FRESH } else { PAUSE };
@@ -100,7 +100,7 @@ impl<T> KeptAnswer<T> {
     }
 }
 
-/// A provider, and its recent answers.
+/// A provider, with its recent responses.
 pub(super) struct IdentityProvider {
     pub(super) config: OidcProvider,
     addresses: Mutex<Option<KeptAnswer<ProviderAddresses>>>,
@@ -112,7 +112,7 @@ impl IdentityProvider {
         Self { config, addresses: Mutex::default(), keys: Mutex::default() }
     }
 
-    /// Returns where it is.
+    /// Returns the provider's endpoints.
     pub(super) async fn addresses(&self) -> Result<Arc<ProviderAddresses>, ProviderFault> {
         let mut kept = self.addresses.lock().await;
         if let Some(said) = KeptAnswer::fresh(&kept) {
@@ -136,13 +136,13 @@ impl IdentityProvider {
             let place = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
             found = asked("the discovery document", client()?.get(place)).await?;
         }
-        // One that speaks for another would have its tokens taken for the other's.
+        // Otherwise a provider could name another issuer, and its tokens would be accepted as that issuer's.
         if found.issuer.trim_end_matches('/') != issuer.trim_end_matches('/') {
-            return broken("the discovery document is another issuer's");
+            return broken("the discovery document has a different issuer");
         }
         let one = |chosen: &Option<Url>, found: Option<Url>, what: &str| match chosen.clone().or(found) {
             Some(url) if is_safe_address(&url) => Ok(url),
-            Some(_) => broken(format!("the {what} is not on https")),
+            Some(_) => broken(format!("the {what} must use https")),
             None => broken(format!("the provider has no {what}")),
         };
         let userinfo = endpoints.userinfo.clone().or(found.userinfo_endpoint);
@@ -159,8 +159,7 @@ impl IdentityProvider {
         })
     }
 
-    /// Returns the provider's keys. With `without`, fetches them again if the kept ones are the same and older than
-    /// `PAUSE`.
+    /// Returns the provider's keys. If the cached ones are `without` and older than `PAUSE`, fetches them again.
     async fn keys(
         &self,
         addresses: &ProviderAddresses,
@@ -176,7 +175,7 @@ impl IdentityProvider {
             return said;
         }
         let said = asked::<KeysDocument>("the set of keys", client()?.get(addresses.jwks.clone())).await;
-        // A key of a kind that is not known spoils no other.
+        // A key of an unknown kind is skipped and does not affect the others.
         let read = |found: KeysDocument| {
             found.keys.into_iter().take(MAX_KEYS).filter_map(|key| serde_json::from_value(key).ok()).collect()
         };
@@ -185,7 +184,7 @@ impl IdentityProvider {
         said
     }
 
-    /// Returns where a browser is sent to begin a login.
+    /// Returns the URL that a browser is redirected to for a login.
     pub(super) fn login_address(&self, addresses: &ProviderAddresses, login: &LoginState) -> Url {
         let mut url = addresses.authorization.clone();
         let mut pairs = url.query_pairs_mut();
@@ -205,7 +204,7 @@ impl IdentityProvider {
         url
     }
 
-    /// Redeems a code, and returns the provider's claims about the person who brought it.
+    /// Redeems a code, and returns the provider's claims about the person who signed in.
     pub(super) async fn person(
         &self,
         addresses: &ProviderAddresses,
@@ -221,7 +220,7 @@ impl IdentityProvider {
         };
         let keys = self.keys(addresses, None).await?;
         let person = match id_token::read(&answer.id_token, &keys, &expected) {
-            // It may be one that the provider signs with since a moment.
+            // The provider may have just started to sign with a new key.
             Err(TokenFault::UnknownKey) => {
                 let newer = self.keys(addresses, Some(&keys)).await?;
                 id_token::read(&answer.id_token, &newer, &expected)
@@ -244,7 +243,7 @@ impl IdentityProvider {
     ) -> Result<TokenAnswer, ProviderFault> {
         let mut call = client()?.post(addresses.token.clone()).body(self.redemption(login, code));
         if let ClientAuth::Basic(secret) = &self.config.client_auth {
-            // RFC 6749 has both encoded as in a form first.
+            // RFC 6749 requires both to be form-encoded first.
             let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
             let pair = format!("{}:{}", encoded(&self.config.client_id), encoded(secret.expose_secret()));
             call = call.header(header::AUTHORIZATION, format!("Basic {}", STANDARD.encode(pair)));
@@ -276,25 +275,25 @@ impl IdentityProvider {
     }
 }
 
-/// Asks for an e-mail address that the token does not have. Claims about another person do not count, and the address
-/// and its verification come from one answer.
+/// Fetches an e-mail address that the token lacks. Claims about another person are ignored, and the address and its
+/// verification must come from the same response.
 async fn more(place: &Url, token: &str, person: PersonClaims) -> Result<PersonClaims, ProviderFault> {
-    let told: PersonClaims =
+    let claims: PersonClaims =
         asked("the userinfo endpoint", client()?.get(place.clone()).bearer_auth(token)).await?;
-    match (told.sub == person.sub, told.email.is_some()) {
-        (false, _) => broken("the userinfo endpoint tells of another person"),
-        (true, true) => Ok(told),
+    match (claims.sub == person.sub, claims.email.is_some()) {
+        (false, _) => broken("the userinfo endpoint returned a different subject"),
+        (true, true) => Ok(claims),
         (true, false) => Ok(person),
     }
 }
 
-/// Returns a code of a provider's as it may be logged.
+/// Returns a provider's error code in a form that is safe to log.
 pub(super) fn word(text: &str) -> String {
     text.chars().filter(char::is_ascii_graphic).take(64).collect()
 }
 
 fn client() -> Result<Client, ProviderFault> {
-    net::client().or_else(|error| broken(format!("there is no HTTP client: {error}")))
+    net::client().or_else(|error| broken(format!("the HTTP client could not be created: {error}")))
 }
 
 async fn asked<T: DeserializeOwned>(what: &str, call: RequestBuilder) -> Result<T, ProviderFault> {
@@ -306,21 +305,22 @@ async fn asked<T: DeserializeOwned>(what: &str, call: RequestBuilder) -> Result<
 }
 
 fn parsed<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, ProviderFault> {
-    // The error may repeat the answer, which may be a token.
-    serde_json::from_slice(bytes).or_else(|_| broken(format!("the answer of {what} cannot be read")))
+    // The error may repeat the response, which may contain a token.
+    serde_json::from_slice(bytes).or_else(|_| broken(format!("the response of {what} cannot be read")))
 }
 
-/// Returns an answer with its body, which may be that of a refusal.
+/// Returns a response with its body, even if its status is an error.
 async fn answered(what: &str, call: RequestBuilder) -> Result<(StatusCode, Vec<u8>), ProviderFault> {
-    let unreachable =
-        |error: Error| ProviderFault::Broken(format!("{what} cannot be asked: {}", error.without_url()));
+    let unreachable = |error: Error| {
+        ProviderFault::Broken(format!("the request to {what} failed: {}", error.without_url()))
+    };
     let work = async {
         let mut response =
             call.header(header::ACCEPT, "application/json").send().await.map_err(unreachable)?;
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
             if bytes.len() + chunk.len() > MAX_ANSWER_BYTES {
-                return broken(format!("the answer of {what} is too large"));
+                return broken(format!("the response of {what} is too large"));
             }
             bytes.extend_from_slice(&chunk);
         }
@@ -328,5 +328,5 @@ async fn answered(what: &str, call: RequestBuilder) -> Result<(StatusCode, Vec<u
     };
     tokio::time::timeout(CALL_TIMEOUT, work)
         .await
-        .unwrap_or_else(|_| broken(format!("{what} did not answer in time")))
+        .unwrap_or_else(|_| broken(format!("{what} did not respond in time")))
 }

@@ -1,10 +1,10 @@
-//! The providers by which people sign in.
+//! The identity providers for sign-in.
 
 use super::{provider::IdentityProvider, ring_provider};
 use indexmap::IndexMap;
 use pudu_config::OidcConfig;
 
-/// The providers by which people sign in, and where the browser goes afterwards.
+/// The identity providers, and where the browser goes afterwards.
 #[derive(Default)]
 pub(in crate::auth) struct Providers {
     frontend: String,
@@ -21,12 +21,12 @@ impl Providers {
         Self { frontend: config.frontend.clone(), providers }
     }
 
-    /// Returns whether there are any.
+    /// Returns whether there are any identity providers.
     pub(in crate::auth) fn are_there(&self) -> bool {
         !self.providers.is_empty()
     }
 
-    /// Returns the address of the pages to which people come back; none if they are on the gateway's own host.
+    /// Returns the base URL of the pages that people return to; empty if they are on the gateway's own host.
     pub(super) fn frontend(&self) -> &str {
         &self.frontend
     }

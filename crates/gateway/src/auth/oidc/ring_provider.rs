@@ -1,7 +1,7 @@
-//! Token signatures, verified by ring behind the interface that `jsonwebtoken` has for cryptography. Nothing is signed
+//! Verification of token signatures with ring, behind the cryptography interface of `jsonwebtoken`. Nothing is signed
 //! here.
 //!
-//! RSA with PKCS #1 and ECDSA on P-256 and P-384. Other algorithms, HMAC and none among them, have no verifier.
+//! Supports RSA with PKCS #1, and ECDSA on P-256 and P-384. Nothing else is accepted, not even HMAC or `none`.
 
 use jsonwebtoken::{
     Algorithm, DecodingKey, DecodingKeyKind,
@@ -21,12 +21,12 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes ring the verifier of tokens; calling it again does nothing.
+/// Installs ring as the verifier of tokens. Further calls have no effect.
 pub(super) fn install() {
     PROVIDER.install_default().ok();
 }
 
-/// How an algorithm verifies.
+/// Verification scheme of an algorithm.
 enum Scheme {
     Rsa(&'static RsaParameters),
     Ecdsa(&'static EcdsaVerificationAlgorithm),

@@ -1,17 +1,17 @@
-// Draws diagrams for the page: it sends their text and gets pictures back. This frame has an origin of its own and reaches no address.
+// Renders diagrams for the page, which sends their text and receives SVG. The frame has an opaque origin and no network access.
 'use strict';
 
 const SETTINGS = {
   startOnLoad: false, securityLevel: 'strict', suppressErrorRendering: true, maxTextSize: 20_000, maxEdges: 500,
-  // A picture has no HTML in it: not every browser draws that.
+  // Not every browser renders HTML inside an SVG image.
   htmlLabels: false, flowchart: { htmlLabels: false, useMaxWidth: false }, class: { htmlLabels: false },
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif',
 };
 
-/** Kinds whose text is misplaced without HTML. */
+/** Diagram types whose labels are misplaced without HTML. */
 const HTML_LABELS = /^\s*(?:mindmap|kanban|block)/m;
 
-/** Returns a diagram as a picture with a size of its own. */
+/** Renders a diagram as SVG with a fixed size. */
 async function draw(id, text, theme) {
   mermaid.initialize({ ...SETTINGS, theme, htmlLabels: HTML_LABELS.test(text) });
   const { svg } = await mermaid.render(`diagram-${id}`, text);
@@ -27,7 +27,7 @@ async function draw(id, text, theme) {
   return new XMLSerializer().serializeToString(drawn);
 }
 
-// The page sends one diagram at a time: the library draws no two at once.
+// The page sends one diagram at a time, as the library cannot render in parallel.
 addEventListener('message', ({ source, data: { id, text, theme } }) => {
   if (source !== parent) return;
   draw(id, text, theme).then(

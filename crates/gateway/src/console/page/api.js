@@ -1,19 +1,19 @@
-// Calls of the daemon's API.
+// Requests to the daemon's HTTP API.
 
 import { t } from './words.js';
 
-/** An answer that is no success; status 0 means that nobody answered. */
+/** A failed request. Status 0 means that no response arrived. */
 export class ApiError extends Error {
   constructor(status, detail, wait = 0) {
-    super(wordsOf(status, detail));
+    super(errorText(status, detail));
     Object.assign(this, { status, detail, wait });
   }
 
-  /** Whether the same request may be answered later. */
-  get passes() { return this.status === 0 || this.status === 429 || this.status >= 500; }
+  /** Whether the same request may succeed later. */
+  get isTransient() { return this.status === 0 || this.status === 429 || this.status >= 500; }
 }
 
-function wordsOf(status, detail) {
+function errorText(status, detail) {
   if (typeof detail === 'string' && detail) return detail;
   if (detail?.message) return detail.message;
   if (Array.isArray(detail) && detail[0]?.msg) return detail.map(one => one.msg).join('; ');
@@ -22,18 +22,18 @@ function wordsOf(status, detail) {
 
 let admit = async () => false;
 
-/** Tells who lets people in: called with the detail of a refusal, it returns whether the request may be made again. */
+/** Sets the handler of 401 responses. It gets the response's detail and returns whether to repeat the request. */
 export function onRefusal(gate) { admit = gate; }
 
 const cookie = name => document.cookie.match(new RegExp(`(?:^|; )${name}=([^;]*)`))?.[1] ?? '';
 
-/** Headers of a request that changes something. */
-const proof = () => ({ 'x-csrf-token': cookie('csrf_token') });
+/** Returns the headers that requests other than GET need. */
+const csrfHeaders = () => ({ 'x-csrf-token': cookie('csrf_token') });
 
 async function send(method, path, { body, headers = {}, signal, timeout = 30_000 } = {}) {
   const limits = [signal, timeout && AbortSignal.timeout(timeout)].filter(Boolean);
   const options = { method, headers: { ...headers }, signal: limits.length ? AbortSignal.any(limits) : undefined };
-  if (method !== 'GET') Object.assign(options.headers, proof());
+  if (method !== 'GET') Object.assign(options.headers, csrfHeaders());
   if (body instanceof URLSearchParams) options.body = body;
   else if (body !== undefined) {
     options.headers['content-type'] = 'application/json';
@@ -48,11 +48,11 @@ async function send(method, path, { body, headers = {}, signal, timeout = 30_000
 }
 
 async function failure(response) {
-  const told = await response.json().catch(() => ({}));
-  return new ApiError(response.status, told.detail ?? told.message, Number(response.headers.get('retry-after')) || 0);
+  const body = await response.json().catch(() => ({}));
+  return new ApiError(response.status, body.detail ?? body.message, Number(response.headers.get('retry-after')) || 0);
 }
 
-/** Asks, and signs in again where that is needed; returns the response of a success. */
+/** Sends a request, signs in again where that is needed, and returns a successful response. */
 export async function request(method, path, options = {}) {
   for (;;) {
     const response = await send(method, path, options);
@@ -63,7 +63,7 @@ export async function request(method, path, options = {}) {
   }
 }
 
-/** Asks and returns the JSON of the answer. */
+/** Sends a request and returns the JSON of the response. */
 export async function call(method, path, body, options = {}) {
   const response = await request(method, path, { ...options, body });
   if (response.status === 204) return null;
@@ -73,14 +73,14 @@ export async function call(method, path, body, options = {}) {
 export const get = (path, options) => call('GET', path, undefined, options);
 export const post = (path, body = {}, options) => call('POST', path, body, options);
 
-/** Sends files, and tells how far that is, from 0 to 1. */
+/** Uploads files and calls `progress` with the uploaded fraction. */
 export function upload(path, files, progress, signal) {
   const attempt = () => new Promise((resolve, reject) => {
     const form = new FormData();
     for (const file of files) form.append('files', file, file.name);
     const sending = new XMLHttpRequest();
     sending.open('POST', path);
-    for (const [name, value] of Object.entries(proof())) sending.setRequestHeader(name, value);
+    for (const [name, value] of Object.entries(csrfHeaders())) sending.setRequestHeader(name, value);
     sending.responseType = 'json';
     sending.upload.onprogress = event => event.lengthComputable && progress(event.loaded / event.total);
     sending.onload = () => {
@@ -88,7 +88,7 @@ export function upload(path, files, progress, signal) {
       else reject(new ApiError(sending.status, sending.response?.detail));
     };
     sending.onerror = () => reject(new ApiError(0));
-    sending.onabort = () => reject(new DOMException('taken back', 'AbortError'));
+    sending.onabort = () => reject(new DOMException('cancelled', 'AbortError'));
     signal?.addEventListener('abort', () => sending.abort(), { once: true });
     sending.send(form);
   });
@@ -98,7 +98,7 @@ export function upload(path, files, progress, signal) {
   });
 }
 
-/** Returns the address of a file of a thread by the agent's path. */
+/** Returns the URL of a file in a thread. `path` is the path that the agent sees. */
 export function fileUrl(thread, path, how = '') {
   const parts = path.replace(/^\/+/, '').split('/').map(encodeURIComponent).join('/');
   return `/api/threads/${encodeURIComponent(thread)}/artifacts/${parts}${how && `?${how}=true`}`;

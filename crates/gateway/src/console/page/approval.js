@@ -1,4 +1,4 @@
-// A call that waits for somebody's decision, and how it was decided.
+// A tool call that waits for approval, and the decision on it.
 
 import { icon, make, plain } from './dom.js';
 import { MarkdownView } from './markup.js';
@@ -6,9 +6,9 @@ import { account } from './signin.js';
 import { text } from './step.js';
 import { language, t } from './words.js';
 
-const OUTCOMES = { approved: t`Approved`, denied: t`Denied`, expired: t`Nobody decided in time` };
+const OUTCOMES = { approved: t`Approved`, denied: t`Denied`, expired: t`Expired without a decision` };
 
-/** Makes the part of an answer that asks, and tells the outcome once there is one. */
+/** Creates the part of an answer that asks for approval and later shows the decision. */
 export function approval(_thread, actions) {
   const node = make('div', { className: 'approval', role: 'group' });
   let shown = null;
@@ -28,9 +28,9 @@ function question({ id, request, whole, deadline }, actions) {
   const button = (label, approved, className) => make('button', { type: 'button', className, textContent: label, onclick: () => actions.decide(id, approved) });
   const until = new Intl.DateTimeFormat(language, { timeStyle: 'short' }).format(new Date(deadline));
   return [make('h3', {}, icon('i-key'), t`May I do this?`), requested(request),
-    whole ? make('details', {}, make('summary', { textContent: t`Show all of it` }), text(t`The whole call`, whole)) : '',
+    whole ? make('details', {}, make('summary', { textContent: t`Show the full call` }), text(t`Full call`, whole)) : '',
     make('div', { className: 'options' }, button(t`Approve`, true, 'button main'), button(t`Deny`, false, 'button'),
-      make('span', { className: 'hint', textContent: t`Denied at ${until} if nobody decides` }))];
+      make('span', { className: 'hint', textContent: t`Denied automatically at ${until}` }))];
 }
 
 function outcome({ status, by, request }) {

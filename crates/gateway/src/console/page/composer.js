@@ -1,37 +1,37 @@
-// Where one writes: the box, its menu of commands, files, model and mode.
+// The composer: text box, command menu, attachments, model and mode.
 
-import { $, icon, kept, make } from './dom.js';
+import { $, icon, storage, make } from './dom.js';
 import { menu } from './dialogs.js';
 import { Attachments } from './files.js';
 import { t } from './words.js';
 
-/** Modes by their names in the API, and what a run does in each. The last two are for models that think more or less. */
+/** Modes by their API names, with the run options of each. `byEffort` modes need a model with a reasoning effort. */
 const MODES = {
-  flash: { label: 'Flash', hint: t`Answers at once`, thinking_enabled: false, reasoning_effort: 'minimal' },
-  thinking: { label: t`Thinking`, hint: t`Thinks before it answers`, thinking_enabled: true, reasoning_effort: 'low' },
+  flash: { label: 'Flash', hint: t`Answers immediately`, thinking_enabled: false, reasoning_effort: 'minimal' },
+  thinking: { label: t`Thinking`, hint: t`Thinks before answering`, thinking_enabled: true, reasoning_effort: 'low' },
   pro: { label: 'Pro', hint: t`Thinks longer`, thinking_enabled: true, reasoning_effort: 'medium', is_plan_mode: true, byEffort: true },
   ultra: { label: 'Ultra', hint: t`Thinks longest`, thinking_enabled: true, reasoning_effort: 'high', is_plan_mode: true, subagent_enabled: true, byEffort: true },
 };
 
-/** The agent that answers where nobody chose another one. */
-const LEAD = { label: 'pudu', hint: t`Does everything` };
+/** The default agent. */
+const LEAD = { label: 'pudu', hint: t`General-purpose agent` };
 
 const modesOf = model => Object.keys(MODES).filter(name => model?.supports_thinking && (model.supports_reasoning_effort || !MODES[name].byEffort));
 
 export class Composer {
-  /** `hears`: `say(text, files)`, `ready()` once what was said before is taken, `stop()`, `place()` for the thread of files, `commands(text)`, `own()` for one's messages, `failed(text)`,
-   *  `agent()` for `{name, isFixed}` of the conversation, and `choose(agent)`. */
-  constructor(hears) {
-    Object.assign(this, { hears, models: [], agents: [], offered: [], chosen: 0, past: -1, isRunning: false, key: 'new' });
+  /** `handlers`: `say(text, files)`; `ready()`, which resolves once the previous message is stored; `stop()`; `place()`, which returns the thread for uploads;
+   *  `commands(text)`; `own()`, which returns the user's earlier messages; `failed(text)`; `agent()`, which returns `{name, isFixed}`; `choose(agent)`. */
+  constructor(handlers) {
+    Object.assign(this, { handlers, models: [], agents: [], offered: [], chosen: 0, past: -1, isRunning: false, key: 'new' });
     [this.box, this.list] = ['box', 'menu'].map($);
-    this.files = new Attachments($('attached'), { changed: () => this.state(), failed: text => hears.failed(text) });
+    this.files = new Attachments($('attached'), { changed: () => this.state(), failed: text => handlers.failed(text) });
     this.box.addEventListener('input', () => { this.past = -1; this.typed(); });
     this.box.addEventListener('keydown', event => this.keydown(event));
     this.box.addEventListener('blur', () => this.hide());
-    // Who scrolls in the menu writes on.
+    // Keep the focus in the box while the menu is scrolled.
     this.list.addEventListener('mousedown', event => event.preventDefault());
     $('composer').addEventListener('submit', event => { event.preventDefault(); this.submit(); });
-    $('stop').onclick = () => hears.stop();
+    $('stop').onclick = () => handlers.stop();
     $('attach').onclick = () => $('picker').click();
     $('picker').onchange = event => { this.attach(event.target.files); event.target.value = ''; };
     $('model').onclick = () => this.pickModel();
@@ -42,7 +42,7 @@ export class Composer {
 
   get text() { return this.box.value.trim(); }
 
-  /** Takes files that are pasted into the box, or dropped anywhere. */
+  /** Attaches files that are pasted into the box or dropped on the page. */
   takeDrops() {
     const shade = $('drop');
     const has = event => [...event.dataTransfer?.types ?? []].includes('Files');
@@ -62,15 +62,15 @@ export class Composer {
   }
 
   attach(files) {
-    this.files.add(files, () => this.hears.place());
+    this.files.add(files, () => this.handlers.place());
     this.box.focus();
   }
 
-  /** Turns to another thread, with what was begun to be written there. */
+  /** Switches to another thread and restores its draft. */
   turnTo(key) {
     this.key = key;
     this.files.clear();
-    this.write(kept.get(`draft.${key}`) ?? '');
+    this.write(storage.get(`draft.${key}`) ?? '');
     this.hide();
   }
 
@@ -82,12 +82,12 @@ export class Composer {
   typed() {
     this.box.style.height = 'auto';
     this.box.style.height = `${this.box.scrollHeight}px`;
-    if (this.past < 0) kept.set(`draft.${this.key}`, this.box.value);
+    if (this.past < 0) storage.set(`draft.${this.key}`, this.box.value);
     this.state();
     this.offer();
   }
 
-  /** Shows what can be done. */
+  /** Updates the buttons. */
   state(isRunning = this.isRunning) {
     this.isRunning = isRunning;
     const isEmpty = !this.text && !this.files.files.length;
@@ -101,17 +101,25 @@ export class Composer {
     if ($('send').disabled || this.isWaiting) return;
     this.hide();
     this.isWaiting = true;
-    await this.hears.ready().catch(() => {});
+    await this.handlers.ready().catch(() => {});
     this.isWaiting = false;
     const [text, files, key] = [this.text, this.files.files, this.key];
     if (!text && !files.length) return;
     const draft = this.box.value;
     this.write('');
     this.past = -1;
-    const said = await this.hears.say(text, files).then(() => true, error => { this.hears.failed(t`Not sent: ${error.message}.`); return false; });
-    // What was refused is not lost.
-    if (!said && !this.box.value && key === this.key) this.write(draft);
+    // Restore the draft of a rejected message.
+    if (!await this.send(text, files) && !this.box.value && key === this.key) this.write(draft);
+  }
+
+  /** Sends the answers of a form with the attached files. The draft stays in the box. */
+  answer(text) { return this.send(text, this.files.files); }
+
+  /** Sends a message and returns whether the daemon stored it. */
+  async send(text, files) {
+    const said = await this.handlers.say(text, files).then(() => true, error => { this.handlers.failed(t`Not sent: ${error.message}.`); return false; });
     if (said) this.files.clear();
+    return said;
   }
 
   // ---- Model and mode ----
@@ -121,10 +129,10 @@ export class Composer {
     this.showChoices();
   }
 
-  get model() { return this.models.find(model => model.name === kept.get('model')) ?? this.models[0]; }
+  get model() { return this.models.find(model => model.name === storage.get('model')) ?? this.models[0]; }
 
   get mode() {
-    const mode = kept.get('mode');
+    const mode = storage.get('mode');
     return modesOf(this.model).includes(mode) ? mode : null;
   }
 
@@ -143,26 +151,26 @@ export class Composer {
     this.showAgent();
   }
 
-  /** Shows the agent of the conversation, which is chosen before its first message. */
+  /** Shows the agent of the conversation. It can be changed until the first message. */
   showAgent() {
-    const { name, isFixed } = this.hears.agent();
+    const { name, isFixed } = this.handlers.agent();
     $('agent').hidden = isFixed ? !name : !this.agents.length;
     if (name === this.shownAgent && isFixed === $('agent').disabled) return;
     this.shownAgent = name;
     $('agent').disabled = isFixed;
-    $('agent').title = isFixed ? t`The agent of this conversation` : '';
+    $('agent').title = isFixed ? t`The agent cannot be changed after the first message` : '';
     $('agent').setAttribute('aria-label', t`Agent: ${name ?? LEAD.label}`);
     $('agent').replaceChildren(make('span', { className: 'pick-name', textContent: name ?? LEAD.label }), isFixed ? '' : icon('i-chevron'));
   }
 
   pickAgent() {
-    const { name } = this.hears.agent();
-    const entry = (agent, label, hint) => ({ label, hint, checked: agent === name, run: () => { this.hears.choose(agent); this.showAgent(); this.box.focus(); } });
+    const { name } = this.handlers.agent();
+    const entry = (agent, label, hint) => ({ label, hint, checked: agent === name, run: () => { this.handlers.choose(agent); this.showAgent(); this.box.focus(); } });
     menu($('agent'), [entry(null, LEAD.label, LEAD.hint), ...this.agents.map(agent => entry(agent.name, agent.name, agent.description ?? ''))], t`Agent`);
   }
 
   choose(what, name) {
-    kept.set(what, name);
+    storage.set(what, name);
     this.showChoices();
     this.box.focus();
   }
@@ -175,23 +183,23 @@ export class Composer {
 
   pickMode() {
     const entries = modesOf(this.model).map(name => ({ label: MODES[name].label, hint: MODES[name].hint, checked: name === this.mode, run: () => this.choose('mode', name) }));
-    menu($('mode'), [{ label: t`As configured`, hint: t`What the model does by itself`, checked: !this.mode, run: () => this.choose('mode', null) }, ...entries], t`Mode`);
+    menu($('mode'), [{ label: t`As configured`, hint: t`Uses the configured settings`, checked: !this.mode, run: () => this.choose('mode', null) }, ...entries], t`Mode`);
   }
 
-  /** The options of a run, in the API's words. */
+  /** Returns the context of a run for the API. */
   options() {
     const { model, mode } = this;
-    const { name: agent } = this.hears.agent();
-    const options = { ...(kept.get('model') && model ? { model_name: model.name } : {}), ...(agent ? { agent_name: agent } : {}) };
+    const { name: agent } = this.handlers.agent();
+    const options = { ...(storage.get('model') && model ? { model_name: model.name } : {}), ...(agent ? { agent_name: agent } : {}) };
     if (!mode) return options;
     const { label: _, hint: __, byEffort: ___, reasoning_effort: effort, ...rest } = MODES[mode];
     return { ...options, mode, ...rest, ...(model.supports_reasoning_effort ? { reasoning_effort: effort } : {}) };
   }
 
-  // ---- The menu of commands ----
+  // ---- Command menu ----
 
   offer() {
-    this.offered = this.box.value.startsWith('/') ? this.hears.commands(this.box.value) : [];
+    this.offered = this.box.value.startsWith('/') ? this.handlers.commands(this.box.value) : [];
     if (this.offered.length === 1 && this.offered[0].text.trimEnd() === this.box.value) this.offered = [];
     this.list.hidden = !this.offered.length;
     this.list.replaceChildren(...this.offered.map((row, at) => {
@@ -217,7 +225,7 @@ export class Composer {
 
   take() { this.write(this.offered[this.chosen].text); this.box.focus(); }
 
-  /** Handles a key while the menu is open; Enter sends what is complete already. */
+  /** Handles a key while the menu is open and returns whether it was used. Enter submits a complete command. */
   inMenu({ key }) {
     if (key === 'ArrowDown') this.mark(this.chosen + 1);
     else if (key === 'ArrowUp') this.mark(this.chosen - 1);
@@ -238,10 +246,10 @@ export class Composer {
     if (event.key === 'ArrowDown' && this.recall(-1)) event.preventDefault();
   }
 
-  /** Walks through one's own messages; only from an empty box, or one that shows such a message. */
+  /** Steps through the user's earlier messages, starting from an empty box. */
   recall(step) {
     if (this.box.value && this.past < 0) return false;
-    const own = this.hears.own();
+    const own = this.handlers.own();
     const next = Math.min(this.past + step, own.length - 1);
     if (this.past < 0 && next < 0) return false;
     this.past = Math.max(next, -1);

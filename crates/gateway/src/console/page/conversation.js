@@ -1,25 +1,25 @@
-// One open thread: it is loaded, its runs are begun, followed and stopped. What is shown of it is not known here.
+// State of the open thread: loads it, and starts, follows and stops its runs. Rendering is elsewhere.
 
 import { ApiError, get, post, request } from './api.js';
-import { freshId, kept, pause } from './dom.js';
+import { freshId, storage, pause } from './dom.js';
 import { MODES, follow } from './stream.js';
 import { Thread } from './thread.js';
 import { t } from './words.js';
 
-/** Messages of a page. */
+/** Number of messages per page. */
 const PAGE = 40;
-/** Runs that are looked at for states and errors. */
+/** Number of recent runs that are fetched for their status and errors. */
 const RUNS = 20;
 
 const isOpen = run => run.status === 'pending' || run.status === 'running';
 
 export class Conversation {
-  /** `hears` is told of changes: `changed()`, `asked(request)`, `linked(up)`, `ended(run)`, `named()`. */
-  constructor(id, hears) {
-    Object.assign(this, { thread: new Thread(id ?? freshId()), isNew: !id, made: id ? Promise.resolve() : null, hears });
-    // The custom agent that answers, if the first message is for one.
+  /** `handlers` are called on events: `changed()`, `asked(request)`, `linked(up)`, `ended(run)`, `problem(text, mayTry)`. */
+  constructor(id, handlers) {
+    Object.assign(this, { thread: new Thread(id ?? freshId()), isNew: !id, made: id ? Promise.resolve() : null, handlers });
+    // The custom agent of the thread, or null for the lead agent.
     this.agent = null;
-    Object.assign(this, { following: null, queue: [], takenBack: new Set(), looks: 0, synced: null, unsent: null, line: Promise.resolve(), life: new AbortController() });
+    Object.assign(this, { following: null, queue: [], takenBack: new Set(), syncs: 0, synced: null, unsent: null, line: Promise.resolve(), life: new AbortController() });
   }
 
   get id() { return this.thread.id; }
@@ -28,55 +28,55 @@ export class Conversation {
 
   close() { this.life.abort(); }
 
-  /** Loads the thread, and goes on with the runs that work on it. */
+  /** Loads the thread and follows its active runs. */
   async open() {
-    const unsent = kept.json('unsent');
+    const unsent = storage.json('unsent');
     try {
       await this.sync();
     } catch (error) {
       if (error.status !== 404 || unsent?.thread !== this.id) throw error;
       this.made = null;
     }
-    // Perhaps only the answer got lost.
+    // The daemon may have stored the message although its response was lost.
     if (unsent?.thread === this.id) await this.take({ ...unsent, wasSent: true });
   }
 
-  /** Looks what the daemon knows by now. */
+  /** Loads the current state from the daemon. */
   sync() {
-    this.looks += 1;
-    this.synced = this.look(this.looks);
+    this.syncs += 1;
+    this.synced = this.fetchState(this.syncs);
     return this.synced;
   }
 
-  async look(number) {
+  async fetchState(number) {
     const limit = { signal: this.life.signal };
     const [page, runs] = await Promise.all([
       get(this.path(`/messages/page?limit=${PAGE}`), limit), get(this.path(`/runs?limit=${RUNS}`), limit)]);
-    // A later look knows better.
-    if (number !== this.looks) return this.synced;
+    // A later request supersedes this one.
+    if (number !== this.syncs) return this.synced;
     this.thread.takeNewest(page, this.following?.run);
     for (const run of runs) this.thread.runs.set(run.run_id, run);
     if (runs.length) this.agent = agentOf(runs[0].kwargs?.context?.agent_name ?? runs[0].assistant_id);
     if (runs.some(isOpen)) await this.readApprovals();
     this.join(runs.filter(isOpen).reverse());
-    this.hears.changed();
+    this.handlers.changed();
     return undefined;
   }
 
-  /** Looks which calls wait for a decision. */
+  /** Loads the tool calls that wait for approval. */
   async readApprovals() {
     const open = await get(this.path('/approvals'), { signal: this.life.signal }).catch(() => []);
     for (const asked of open) this.thread.ask(asked);
   }
 
-  /** Approves or denies a call. */
+  /** Approves or denies a tool call. */
   async decide(id, approved) {
     const { status, decided_by: by } = await post(this.path(`/approvals/${id}`), { approved });
     this.thread.decide(asked => asked.id === id, { status, by });
-    this.hears.changed();
+    this.handlers.changed();
   }
 
-  /** Loads messages before those that are there. */
+  /** Loads the previous page of messages and returns whether there was one. */
   async older() {
     if (this.thread.oldest === null) return false;
     const page = await get(this.path(`/messages/page?limit=${PAGE}&before_seq=${this.thread.oldest}`), { signal: this.life.signal });
@@ -84,9 +84,9 @@ export class Conversation {
     return true;
   }
 
-  /** Follows the first of the open runs; the others wait in line. */
+  /** Follows the first of the active runs and queues the others. */
   join(open) {
-    // A list that was asked for before does not know what was taken back meanwhile.
+    // The list may be older than a cancellation.
     const known = new Set([this.following?.run, ...this.queue.map(one => one.run), ...this.takenBack]);
     for (const run of open.filter(run => !known.has(run.run_id))) this.queue.push({ run: run.run_id, message: questionOf(run) });
     this.next();
@@ -95,7 +95,7 @@ export class Conversation {
   next() {
     if (this.following || !this.queue.length) return;
     const { run, message } = this.queue.shift();
-    if (message && !this.thread.messages.has(message.id)) this.thread.put({ ...message, run, isUnsaid: true });
+    if (message && !this.thread.messages.has(message.id)) this.thread.put({ ...message, run, isUnsaved: true });
     this.follow(run);
   }
 
@@ -106,12 +106,12 @@ export class Conversation {
     let failed = null;
     const take = frame => {
       if (frame.name === 'gap') this.sync().catch(() => {});
-      else if (this.thread.takeFrame(frame, run)) this.hears.changed();
-      if (frame.data?.type === 'approval_requested') this.hears.asked(frame.data.request);
+      else if (this.thread.takeFrame(frame, run)) this.handlers.changed();
+      if (frame.data?.type === 'approval_requested') this.handlers.asked(frame.data.request);
     };
-    this.hears.changed();
+    this.handlers.changed();
     try {
-      await follow({ thread: this.id, run, first, take, linked: up => this.hears.linked(up), signal });
+      await follow({ thread: this.id, run, first, take, linked: up => this.handlers.linked(up), signal });
     } catch (error) { failed = error; }
     if (signal.aborted) return;
     this.following = null;
@@ -119,7 +119,7 @@ export class Conversation {
     await this.settle(run, failed);
   }
 
-  /** After a run: what the daemon keeps of it counts. */
+  /** Replaces the streamed messages of an ended run by the stored ones. */
   async settle(run, failed) {
     if (!failed) this.thread.dropUnfinished(run);
     try {
@@ -129,25 +129,25 @@ export class Conversation {
       failed = error;
     }
     if (failed) this.thread.runs.set(run, { ...this.thread.runs.get(run), status: 'error', error: failed.message });
-    this.hears.changed();
-    this.hears.ended(this.thread.runs.get(run) ?? { run_id: run, status: 'success' });
+    this.handlers.changed();
+    this.handlers.ended(this.thread.runs.get(run) ?? { run_id: run, status: 'success' });
     this.next();
   }
 
-  /** Makes the thread, once. */
+  /** Creates the thread, once. */
   make() {
     const of = this.agent ? { assistant_id: this.agent } : {};
     this.made ??= post('/api/threads', { thread_id: this.id, ...of }).catch(error => { this.made = null; throw error; });
     return this.made;
   }
 
-  /** Says something. `options` are the run's context. */
+  /** Sends a message. `options` are the context of its run. */
   say({ text, files, options }) {
     const message = { id: freshId(), text, files: files.map(({ name, size, path }) => ({ name, size, path })) };
     return this.take({ thread: this.id, message, options });
   }
 
-  /** One after the other: the second message waits in line behind the first one's run. */
+  /** Sends messages one after the other, so that their runs keep their order. */
   take(unsent) {
     const taken = this.line.catch(() => {}).then(() => this.resend(unsent));
     this.line = taken;
@@ -155,13 +155,13 @@ export class Conversation {
     return taken;
   }
 
-  /** Says what was not taken yet, until it is or cannot be. What it is called does not change, so it is said once. */
+  /** Sends a message until it is stored or rejected. Retries keep its id, so it is stored once. */
   async resend(unsent) {
     this.unsent = unsent;
-    kept.set('unsent', JSON.stringify(unsent));
+    storage.set('unsent', JSON.stringify(unsent));
     const { message } = unsent;
-    if (!this.isRunning && !this.thread.messages.has(message.id)) this.thread.put({ kind: 'human', done: true, isUnsaid: true, ...message });
-    this.hears.changed();
+    if (!this.isRunning && !this.thread.messages.has(message.id)) this.thread.put({ kind: 'human', done: true, isUnsaved: true, ...message });
+    this.handlers.changed();
     for (let tries = 0; this.unsent === unsent && !this.life.signal.aborted; tries += 1) {
       try {
         await this.make();
@@ -171,7 +171,7 @@ export class Conversation {
         return this.settled();
       } catch (error) {
         if (!(error instanceof ApiError)) { if (this.life.signal.aborted) return undefined; throw error; }
-        if (!error.passes) return this.refused(unsent, error);
+        if (!error.isTransient) return this.refused(unsent, error);
         this.problem(t`Not sent yet: ${error.message}. Trying again…`, true);
         const wait = Math.max(error.wait * 1000, Math.min(1000 * 2 ** tries, 15_000));
         this.again = new AbortController();
@@ -183,33 +183,33 @@ export class Conversation {
 
   settled() {
     this.unsent = null;
-    kept.set('unsent', null);
+    storage.set('unsent', null);
     this.problem('', false);
   }
 
   refused({ message }, error) {
     this.settled();
     this.thread.remove([message.id]);
-    this.hears.changed();
+    this.handlers.changed();
     throw error;
   }
 
-  problem(text, mayTry) { this.hears.problem(text, mayTry); }
+  problem(text, mayTry) { this.handlers.problem(text, mayTry); }
 
-  /** Returns whether the daemon has a message: its run says so. */
+  /** Returns whether the daemon has a run for a message. */
   async wasTaken(id) {
     const runs = await get(this.path(`/runs?limit=${RUNS}`), { signal: this.life.signal });
     return runs.some(run => run.metadata?.message_id === id);
   }
 
-  /** Begins a run, or puts it in line behind the one that works. */
+  /** Starts a run, or queues it behind the active one. */
   async begin(body, message) {
     this.isNew = false;
     const options = { body, signal: this.life.signal, timeout: 0 };
     if (this.isRunning) {
       const { run_id: run } = await (await request('POST', this.path('/runs'), options)).json();
       this.queue.push({ run, message: { kind: 'human', done: true, ...message } });
-      this.hears.changed();
+      this.handlers.changed();
       return this.next();
     }
     const first = await request('POST', this.path('/runs/stream'), options);
@@ -219,17 +219,17 @@ export class Conversation {
     return undefined;
   }
 
-  /** Lets the model answer once more where no answer came. */
+  /** Starts a run without input, after one that ended without an answer. */
   retry(options) { return this.begin({ ...frame(options), input: null }); }
 
-  /** Has the newest answer made anew. */
+  /** Regenerates the newest answer. */
   async regenerate(turn, options) {
     const last = turn.items.findLast(item => item.kind === 'ai') ?? turn.items.at(-1);
     const prepared = await post(this.path('/runs/regenerate/prepare'), { message_id: last.id });
     return this.replay(prepared, turn, options);
   }
 
-  /** Puts the newest question otherwise. */
+  /** Replaces the text of the newest message and regenerates its answer. */
   async edit(turn, text, options) {
     const prepared = await post(this.path('/runs/edit-regenerate/prepare'), { human_message_id: turn.human.id, replacement_text: text });
     return this.replay(prepared, turn, options);
@@ -242,8 +242,8 @@ export class Conversation {
     const { files, sender } = turn.human;
     this.thread.remove(gone);
     const text = question.content.map(part => part.text).join('\n');
-    this.thread.put({ id: question.id, kind: 'human', text, files, sender, done: true, isUnsaid: true });
-    this.hears.changed();
+    this.thread.put({ id: question.id, kind: 'human', text, files, sender, done: true, isUnsaved: true });
+    this.handlers.changed();
     try {
       await this.begin(body, { id: question.id });
     } catch (error) {
@@ -253,7 +253,7 @@ export class Conversation {
     }
   }
 
-  /** Makes a thread of this one up to a turn; returns its id. */
+  /** Copies the thread up to a turn and returns the id of the copy. */
   async branch(turn) {
     const last = turn.items.at(-1) ?? turn.human;
     const made = await post(this.path('/branches'), { message_id: last.id });
@@ -265,24 +265,24 @@ export class Conversation {
     try {
       await post(this.path(`/runs/${run}/cancel?wait=0&action=interrupt`), {});
     } catch (error) {
-      // A run that is over by now needs no stop.
+      // Status 409: the run has already ended.
       if (error.status !== 409) throw error;
     }
   }
 
-  /** Takes back what waits in line. */
+  /** Cancels a queued run. */
   async unqueue(entry) {
     await this.stop(entry.run);
     this.takenBack.add(entry.run);
     this.queue = this.queue.filter(one => one !== entry);
-    this.hears.changed();
+    this.handlers.changed();
   }
 }
 
-/** Returns the custom agent that an assistant's name means; null for the lead agent. */
+/** Returns the custom agent of an assistant id, or null for the lead agent. */
 export const agentOf = name => (name && !['lead_agent', 'lead-agent', 'agent'].includes(name) ? name : null);
 
-/** What every request for a run has. */
+/** Returns the fields common to all run requests. */
 const frame = options => ({
   assistant_id: 'lead_agent', stream_mode: MODES, on_disconnect: 'continue', multitask_strategy: 'enqueue',
   config: { recursion_limit: 1000 }, context: { ...options, approvals: 'ask' },
@@ -295,7 +295,7 @@ function bodyOf({ message, options }) {
   return { ...frame(options), input: { messages: [said] }, metadata: { message_id: id } };
 }
 
-/** Returns the message with which a run was asked for. */
+/** Returns the input message of a run, or null. */
 function questionOf(run) {
   const [said] = run.kwargs?.input?.messages ?? [];
   if (!said?.id) return null;

@@ -3,7 +3,7 @@
 import { make } from './dom.js';
 import { t } from './words.js';
 
-/** Opens a dialog with a form; resolves with what `read` returns, or null if it was closed. */
+/** Opens a dialog with a form. Resolves with the result of `read`, or null if the dialog was closed. */
 export function formDialog({ title, text, fields = [], ok, danger = false, read = () => true, className = '' }) {
   return new Promise(resolve => {
     let result = null;
@@ -18,7 +18,7 @@ export function formDialog({ title, text, fields = [], ok, danger = false, read 
   });
 }
 
-/** Asks for a yes. */
+/** Asks for confirmation. */
 export const confirmed = options => formDialog(options);
 
 /** Asks for a line of text. */
@@ -29,7 +29,10 @@ export async function askedText({ title, label, value = '', ok }) {
   return given;
 }
 
-/** Shows a dialog; it is gone once it closes, and the focus is where it was. */
+/** Creates a form field: an input with a label above it. */
+export const labelled = (label, input) => make('label', { className: 'field' }, make('span', { textContent: label }), input);
+
+/** Shows a dialog. On close it is removed and the focus returns to the previous element. */
 export function show(dialog, closed = () => {}) {
   const before = document.activeElement;
   dialog.addEventListener('close', () => {
@@ -43,7 +46,7 @@ export function show(dialog, closed = () => {}) {
   return dialog;
 }
 
-/** Opens a dialog to look at something. */
+/** Opens a dialog with a title, content and a close button. */
 export function panel(title, ...content) {
   const close = make('button', { type: 'button', className: 'button', textContent: t`Close` });
   const dialog = make('dialog', { className: 'dialog wide-dialog', 'aria-label': title }, make('div', { className: 'dialog-head' }, make('h2', { textContent: title }), close), ...content);
@@ -53,7 +56,7 @@ export function panel(title, ...content) {
 
 let opened = null;
 
-/** Opens a menu below or above a button. An item is `{label, hint, icon, run, checked, danger}`, or null for a line. */
+/** Opens a menu below or above a button. An item is `{label, hint, icon, run, checked, danger}`, or null for a separator. */
 export function menu(button, items, label = button.getAttribute('aria-label') ?? button.textContent) {
   const isSame = opened?.button === button;
   opened?.close();

@@ -1,10 +1,10 @@
-// Small tools for the document: elements, icons, storage, words for times and sizes.
+// Helpers: elements, icons, storage, ids, formats of times and sizes.
 
 import { language, t } from './words.js';
 
 export const $ = id => document.getElementById(id);
 
-/** Makes an element. Keys with a dash, and `role`, become attributes; all others are properties. */
+/** Creates an element. Keys with a dash, `role` and `for` become attributes, all others properties. */
 export function make(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(properties)) {
@@ -19,7 +19,7 @@ export function make(tag, properties = {}, ...children) {
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** Makes an icon of the document's sprite. */
+/** Creates an icon from the document's sprite. */
 export function icon(name, kind = 'icon') {
   const svg = document.createElementNS(SVG, 'svg');
   svg.setAttribute('class', kind);
@@ -30,13 +30,13 @@ export function icon(name, kind = 'icon') {
   return svg;
 }
 
-/** Makes a button of an icon alone; its name is for screen readers and the tooltip. */
+/** Creates a button with an icon. `label` is its tooltip and accessible name. */
 export function iconButton(name, label, onclick, className = 'quiet-button') {
   return make('button', { type: 'button', className, title: label, 'aria-label': label, onclick }, icon(name));
 }
 
-/** Makes `old` look like `fresh` (`raw` is what a block of code copies) and touches only what differs, so that a growing text neither flickers nor loses what is
- *  selected or scrolled in it. */
+/** Updates `old` to equal `fresh` and changes only nodes that differ, so that a growing text keeps its selection and scroll position. Also updates `raw`, the text
+ *  that a code block copies. */
 export function grow(old, fresh) {
   const [had, wanted] = [[...old.childNodes], [...fresh.childNodes]];
   wanted.forEach((node, at) => {
@@ -56,11 +56,11 @@ function extend(node, data) {
   else node.data = data;
 }
 
-// Private windows may refuse storage; then what is kept lasts as long as the page.
+// Fallback for browsers that block `localStorage`, for example in private windows.
 const own = new Map();
 
-/** What is remembered in this browser. */
-export const kept = {
+/** Values stored in this browser. */
+export const storage = {
   get(name) {
     try { return localStorage.getItem(`pudu.${name}`); } catch { return own.get(name) ?? null; }
   },
@@ -70,10 +70,10 @@ export const kept = {
       else localStorage.setItem(`pudu.${name}`, value);
     } catch { own.set(name, value); }
   },
-  /** Forgets what begins so. */
-  forget(beginning) {
+  /** Removes all values whose names start with a prefix. */
+  removeAll(prefix) {
     try {
-      for (const key of Object.keys(localStorage)) if (key.startsWith(`pudu.${beginning}`)) localStorage.removeItem(key);
+      for (const key of Object.keys(localStorage)) if (key.startsWith(`pudu.${prefix}`)) localStorage.removeItem(key);
     } catch { own.clear(); }
   },
   json(name) {
@@ -81,7 +81,7 @@ export const kept = {
   },
 };
 
-/** Makes an id. `crypto.randomUUID` is there only on https and on this machine. */
+/** Creates a UUID. `crypto.randomUUID` is missing on plain HTTP. */
 export function freshId() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = (bytes[6] & 0x0f) | 0x40;
@@ -92,19 +92,19 @@ export function freshId() {
 
 const DIRECTIONS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Returns a name without marks that would reorder the text around it. */
+/** Removes bidirectional control characters, which could reorder the surrounding text. */
 export const plain = text => String(text ?? '').replace(DIRECTIONS, '');
 
-/** Returns a text in which marks that reorder it can be seen. */
+/** Makes bidirectional control characters visible. */
 export const revealed = text => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, mark => `\u27e8U+${mark.codePointAt(0).toString(16).toUpperCase()}\u27e9`);
 
-/** Copies a text; returns whether that worked. */
+/** Copies a text and returns whether that succeeded. */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Only https and this machine may use the clipboard directly.
+    // `navigator.clipboard` is missing on plain HTTP.
     const area = make('textarea', { className: 'unseen', value: text, 'aria-hidden': 'true' });
     document.body.append(area);
     area.select();
@@ -114,12 +114,12 @@ export async function copyText(text) {
   }
 }
 
-/** Makes a button that copies, and says so for a moment. */
+/** Creates a copy button that briefly shows the result. */
 export function copyButton(label, text, className = 'quiet-button') {
   const button = iconButton('i-copy', label, async () => {
     const copied = await copyText(text());
     button.replaceChildren(icon(copied ? 'i-check' : 'i-close'));
-    button.title = copied ? t`Copied` : t`Not copied`;
+    button.title = copied ? t`Copied` : t`Copying failed`;
     setTimeout(() => { button.replaceChildren(icon('i-copy')); button.title = label; }, 1500);
   }, className);
   return button;
@@ -137,7 +137,7 @@ export const countText = count => Intl.NumberFormat(language, { notation: count 
 
 const startOfDay = time => new Date(time).setHours(0, 0, 0, 0);
 
-/** Returns the heading of the days among which a time is listed. */
+/** Returns the heading under which the sidebar lists a time. */
 export function dayGroup(iso) {
   const days = Math.round((startOfDay(Date.now()) - startOfDay(iso)) / 86_400_000);
   if (days <= 0) return t`Today`;
@@ -149,13 +149,13 @@ export function dayGroup(iso) {
 
 export const dateText = iso => new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(iso));
 
-/** Waits so many milliseconds, or until the signal ends that. */
+/** Waits for `ms` milliseconds or until the signal is aborted. */
 export const pause = (ms, signal) => new Promise(resolve => {
   const timer = setTimeout(resolve, ms);
   signal?.addEventListener('abort', () => { clearTimeout(timer); resolve(); }, { once: true });
 });
 
-/** Returns a function that runs `work` once calls have ceased for a while. */
+/** Returns a function that runs `work` after `ms` milliseconds without another call. */
 export function debounced(work, ms) {
   let timer = 0;
   return (...args) => {

@@ -1,18 +1,18 @@
-// Colours of code, formulas and diagrams. The libraries that draw them are fetched when an answer needs them.
+// Syntax highlighting, formulas and diagrams. Their libraries are loaded when an answer needs them.
 
 import { icon, iconButton, make, revealed } from './dom.js';
 import { panel } from './dialogs.js';
 import { t } from './words.js';
 
-/** Longest code that is coloured and longest diagram that is drawn, in characters. */
+/** Maximum length of highlighted code and of a diagram, in characters. */
 const COLOURED_CHARS = 40_000;
 const DIAGRAM_CHARS = 20_000;
-/** Time for which a diagram may be drawn, in milliseconds. */
+/** Timeout of a diagram. */
 const DIAGRAM_MS = 20_000;
-/** Time after which other work of the page comes first, in milliseconds. */
+/** Time after which the loop yields to the browser. */
 const BUSY_MS = 12;
 
-/** Languages with a file of their own, by their other names. The library has the more common ones in its main file. */
+/** Languages outside the library's main file, with their aliases. */
 const LANGUAGES = {
   clojure: ['clj', 'edn'], cmake: [], dart: [], dockerfile: ['docker', 'containerfile'], elixir: ['ex', 'exs'], erlang: ['erl'], fsharp: ['fs', 'f#'],
   groovy: ['gradle'], haskell: ['hs'], http: ['https'], julia: ['jl'], latex: ['tex'], matlab: [], nginx: ['nginxconf'], ocaml: ['ml'], powershell: ['ps1', 'ps', 'pwsh'],
@@ -22,7 +22,7 @@ const FILES = new Map(Object.entries(LANGUAGES).flatMap(([file, others]) => [fil
 
 const address = path => new URL(`vendor/${path}`, import.meta.url).href;
 
-/** Returns a function that loads something once; what failed is tried again. */
+/** Returns a function that loads a resource once. A failed load is repeated on the next call. */
 function once(load) {
   let loaded = null;
   return () => {
@@ -31,7 +31,7 @@ function once(load) {
   };
 }
 
-/** Draws what is in some blocks of Markdown. Whatever fails stays as it is written. */
+/** Renders the code, formulas and diagrams of Markdown blocks. On failure the source text remains. */
 export async function draw(blocks) {
   const within = selector => blocks.flatMap(block => (block.matches(selector) ? [block] : [...block.querySelectorAll(selector)]));
   const codes = within('.code').filter(block => block.dataset.language && block.raw !== undefined);
@@ -68,7 +68,7 @@ async function colour(block, library) {
   if (language && body) body.replaceChildren(coloured(library, block.raw, language));
 }
 
-/** Returns the name of a language that the library can read now, or undefined. */
+/** Loads the grammar of a language and returns its name, or undefined. */
 async function grammar(name, library) {
   if (library.getLanguage(name)) return name;
   const file = FILES.get(name);
@@ -77,7 +77,7 @@ async function grammar(name, library) {
   return file;
 }
 
-/** Returns the colours of a text for an element beside a block of code, such as a file's. */
+/** Returns a highlighted text for an element other than a code block, or null. */
 export async function colouredText(text, extension) {
   try {
     const library = await highlighter();
@@ -89,7 +89,7 @@ export async function colouredText(text, extension) {
 const SIGNS = { '&amp;': '&', '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#x27;': "'" };
 const unescaped = text => text.replace(/&(?:amp|lt|gt|quot|#x27);/g, sign => SIGNS[sign]);
 
-/** Makes nodes of the library's markup, which has spans with classes and escaped text only. */
+/** Converts the library's markup, which consists of spans with classes and escaped text, to nodes. */
 function coloured(library, text, language) {
   const markup = library.highlight(revealed(text), { language, ignoreIllegals: true }).value;
   const out = document.createDocumentFragment();
@@ -116,7 +116,7 @@ const style = href => new Promise((loaded, failed) => {
   document.head.append(make('link', { rel: 'stylesheet', href, onload: loaded, onerror: () => failed(new Error(`${href} could not be loaded`)) }));
 });
 
-/** The library sets styles by properties and makes elements, both of which the page's policy allows. */
+/** Renders a formula. The library creates elements and sets style properties, which the content security policy allows. */
 function formula(node, katex) {
   const displayMode = node.dataset.display === 'block';
   const drawn = make('span', { className: displayMode ? 'formula display' : 'formula' });
@@ -127,7 +127,7 @@ function formula(node, katex) {
   if (displayMode && drawn.scrollWidth > drawn.clientWidth) Object.assign(drawn, { tabIndex: 0, role: 'group', ariaLabel: t`Formula` });
 }
 
-/** Does work on a node once it is near what is seen. */
+/** Runs `work` on a node once it is near the viewport. */
 function whenNear(node, work) {
   const watcher = new IntersectionObserver(entries => {
     if (!entries.some(entry => entry.isIntersecting)) return;
@@ -137,7 +137,7 @@ function whenNear(node, work) {
   watcher.observe(node);
 }
 
-/** The frame that draws diagrams, one at a time. A frame that takes too long is removed, and the next diagram gets a new one. */
+/** The frame that renders diagrams, one at a time. A frame that times out is replaced. */
 const frame = { node: null, started: null, ready: null, answer: null, count: 0, before: Promise.resolve() };
 
 addEventListener('message', ({ source, data }) => {
@@ -146,14 +146,14 @@ addEventListener('message', ({ source, data }) => {
   else if (data.id === frame.count) frame.answer(data);
 });
 
-/** Returns the window of the frame once it can draw. */
+/** Returns the frame's window once it is ready. */
 const started = () => frame.started ??= new Promise(ready => {
   frame.ready = () => ready(frame.node.contentWindow);
   frame.node = make('iframe', { className: 'renderer', sandbox: 'allow-scripts', src: new URL('frame/diagram.html', import.meta.url).href, title: t`Diagrams`, tabIndex: -1, 'aria-hidden': 'true' });
   document.body.append(frame.node);
 });
 
-/** Returns a diagram as a picture: `{svg}` or `{error}`. */
+/** Renders a diagram to `{svg}` or `{error}`. */
 function picture(text, theme) {
   const drawn = frame.before.then(() => drawing(text, theme));
   frame.before = drawn.catch(() => {});
@@ -169,7 +169,7 @@ function drawing(text, theme) {
       answer({ error: t`it took too long` });
     }, DIAGRAM_MS);
     frame.answer = data => { clearTimeout(late); answer(data); };
-    // A frame without an origin can only be named by "*". Only this frame gets the text.
+    // A sandboxed frame has an opaque origin, so the target origin must be "*".
     started().then(target => target.postMessage({ id, text, theme }, '*'));
   });
 }
@@ -187,7 +187,7 @@ async function diagram(block) {
     return;
   }
   block.drawn = svg;
-  const image = painted(svg);
+  const image = svgImage(svg);
   const shown = make('button', { type: 'button', className: 'diagram', title: t`Enlarge`, onclick: () => enlarge(block.drawn) }, image);
   const toggle = iconButton('i-code', t`Show the text`, () => {
     [pre.hidden, shown.hidden] = [shown.hidden, pre.hidden];
@@ -202,15 +202,15 @@ async function diagram(block) {
   drawnDiagrams.add(block);
 }
 
-const enlarge = svg => panel(t`Diagram`, make('div', { className: 'preview diagram-large', tabIndex: 0, role: 'region', 'aria-label': t`Diagram` }, painted(svg)));
+const enlarge = svg => panel(t`Diagram`, make('div', { className: 'preview diagram-large', tabIndex: 0, role: 'region', 'aria-label': t`Diagram` }, svgImage(svg)));
 
-/** Makes an image of a picture, which can run nothing. */
-function painted(svg) {
+/** Creates an image element, in which the SVG cannot run scripts. */
+function svgImage(svg) {
   const src = URL.createObjectURL(new Blob([svg], { type: 'image/svg+xml' }));
   return make('img', { alt: t`Diagram`, src, onload: () => URL.revokeObjectURL(src) });
 }
 
-/** Blocks with a diagram, which is drawn again when the page becomes dark or light. */
+/** Blocks with a diagram. A change of the theme redraws them. */
 const drawnDiagrams = new Set();
 
 async function redraw() {
@@ -220,7 +220,7 @@ async function redraw() {
     const { svg } = await picture(block.raw, isDark() ? 'dark' : 'default');
     if (!svg) continue;
     block.drawn = svg;
-    image.replaceWith(painted(svg));
+    image.replaceWith(svgImage(svg));
   }
 }
 

@@ -1,21 +1,21 @@
-// Markdown within a line, made into nodes: emphasis, code, links. Foreign text only ever becomes text nodes.
+// Inline Markdown as nodes: emphasis, code, links. Source text becomes text nodes only, never HTML.
 
 import { make, plain } from './dom.js';
 import { t } from './words.js';
 
-/** A longer text is shown as it is. */
+/** Maximum length of a formatted text. A longer one is shown as plain text. */
 const MAX_CHARS = 50_000;
-/** So many marks of emphasis wait for their partners. */
+/** Maximum number of unmatched emphasis marks and brackets. */
 const MAX_MARKS = 400;
 
 const PUNCTUATION = /[!-/:-@[-`{-~]/;
 const SPECIAL = /[\\`*_~[\]!<\n$]|https?:\/\//g;
-/** Chinese, Japanese and Korean: beside them emphasis needs no spaces. */
+/** Chinese, Japanese and Korean characters. Emphasis next to them needs no spaces. */
 const CJK = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Bopomofo}\u3000-\u303f\ufe30-\ufe4f\uff00-\uffef]/u;
 const FORMULA = /\\\(([^]{1,2000}?)\\\)|\\\[([^]{1,4000}?)\\\]|\$\$([^$]{1,4000})\$\$/y;
-/** A formula between single dollar signs, which amounts of money have as well: no space inside of them, no letter or digit outside. */
+/** A formula between single dollar signs, without adjacent spaces inside or letters and digits outside, as in amounts of money. */
 const DOLLARS = /\$((?:[^\s$\\]|\\.)(?:(?:[^$\\\n]|\\.){0,400}(?:[^\s$\\]|\\.))?)\$(?![A-Za-z0-9$])/y;
-/** A formula has more than words in it, or at most two characters. */
+/** Matches text that looks like a formula: symbols, digits, or at most two characters. */
 const IS_FORMULA = /[\d\\^_=+\-*/<>{}|]|^\s*\S{1,2}\s*$/;
 const FOOTNOTE = /\[\^(\d{1,4}|[A-Za-z]\w{0,31})\]/y;
 const AUTOLINK = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2000})>/y;
@@ -23,7 +23,7 @@ const BREAK = /<br\s{0,3}\/?>/iy;
 const BARE = /https?:\/\/[^\s<>"`|\\\]]{1,2000}/y;
 const TARGET = /\(\s{0,9}(?:<([^<>\n]{0,2000})>|((?:[^\s()\\]|\\.|\([^\s()]{0,500}\)){0,2000}))(?:\s{1,9}(?:"[^"]{0,500}"|'[^']{0,500}'))?\s{0,9}\)/y;
 
-/** Returns the nodes of a text. `files` makes a link or an image of the agent's path, or returns null. */
+/** Converts inline Markdown to nodes. `files` returns a link or an image for a path of the agent, or null. */
 export function inline(text, files) {
   const out = document.createDocumentFragment();
   if (text.length > MAX_CHARS) { out.append(text); return out; }
@@ -63,7 +63,7 @@ class Line {
 
   add(node, length) { this.out.append(node); this.at += length; }
 
-  /** Shows a formula as it is written. Returns whether one begins here. */
+  /** Adds a formula if one starts here, and returns whether it did. */
   formula() {
     FORMULA.lastIndex = DOLLARS.lastIndex = this.at;
     const found = FORMULA.exec(this.text);
@@ -78,7 +78,7 @@ class Line {
     return true;
   }
 
-  /** Shows the number of a footnote, which leads to it. Returns whether one begins here. */
+  /** Adds a footnote reference if one starts here, and returns whether it did. */
   footnote() {
     FOOTNOTE.lastIndex = this.at;
     const found = FOOTNOTE.exec(this.text);
@@ -125,7 +125,7 @@ class Line {
     const line = BREAK.exec(this.text);
     if (line) return this.add(make('br'), line[0].length);
     const link = AUTOLINK.exec(this.text);
-    if (link) return this.add(linked(link[1], [link[1]]), link[0].length);
+    if (link) return this.add(createLink(link[1], [link[1]]), link[0].length);
     return this.add('<', 1);
   }
 
@@ -135,9 +135,9 @@ class Line {
     const before = this.text[this.at - 1];
     if (!found || (before && /[\p{L}\p{N}]/u.test(before))) return this.add('http', 4);
     let url = found[0].replace(/[.,;:!?'"*_~]+$/, '');
-    // In "(https://y)" the last bracket is not the address's.
+    // A URL in parentheses, such as "(https://y)", does not include the closing one.
     while (url.endsWith(')') && url.split(')').length > url.split('(').length) url = url.slice(0, -1);
-    return this.add(linked(url, [url]), url.length);
+    return this.add(createLink(url, [url]), url.length);
   }
 
   open(mark) {
@@ -158,7 +158,7 @@ class Line {
     const url = (target[1] ?? target[2] ?? '').replace(/\\([!-/:-@[-`{-~])/g, '$1');
     const own = this.files?.(url, opener.image, this.text.slice(opener.from, this.at));
     if (own) inner.forEach(node => node.remove());
-    opener.node.replaceWith(own ?? linked(url, inner));
+    opener.node.replaceWith(own ?? createLink(url, inner));
     this.at += 1 + target[0].length;
   }
 
@@ -174,7 +174,7 @@ class Line {
     this.add(node, length);
   }
 
-  /** Makes emphasis of pairs of marks from the given one on. */
+  /** Converts pairs of marks, from index `from` on, to emphasis. */
   emphasize(from) {
     for (let at = from; at < this.marks.length; at += 1) {
       const closer = this.marks[at];
@@ -198,7 +198,7 @@ class Line {
   }
 }
 
-/** Makes a link between the number of a footnote and the footnote: to the first of this kind in the same text. */
+/** Creates a link between a footnote and its reference. It leads to the first matching `kind` in the same text. */
 export function noteLink(id, kind, label, text) {
   const link = make('button', { type: 'button', className: 'link', title: label, 'aria-label': label, textContent: text });
   link.onclick = () => {
@@ -209,10 +209,10 @@ export function noteLink(id, kind, label, text) {
   return make('sup', { className: 'footnote', dataset: { note: id } }, link);
 }
 
-/** Makes a formula as it is written; `draw.js` sets it. */
+/** Creates an element with the source of a formula, which `draw.js` renders. */
 export const formula = (text, isBlock) => make('code', { className: 'formula', textContent: text.trim(), dataset: isBlock ? { display: 'block' } : {} });
 
-/** Returns whether a text between single dollar signs is mathematics: a command, or no more than letters in a row that a name has. */
+/** Returns whether a text between single dollar signs is mathematics and not prose. */
 function isMath(text) {
   if (/\\[A-Za-z]/.test(text) || !/[A-Za-z]{3}/.test(text)) return true;
   return /[\^_=]/.test(text) && !/[A-Za-z]{3,}\s+[A-Za-z]{2}/.test(text);
@@ -235,13 +235,13 @@ function wrap(opener, closer, element) {
   opener.after(element);
 }
 
-/** Makes a link of an address that may be followed; of others only the text. */
-function linked(url, inner) {
-  // A link has no link within.
+/** Creates a link for an `http`, `https` or `mailto` URL, and plain text for others. */
+function createLink(url, inner) {
+  // Links cannot be nested.
   inner = inner.map(node => (node.tagName === 'A' ? node.textContent : node));
   if (!/^(?:https?:\/\/|mailto:)/i.test(url)) return make('span', {}, ...inner);
   const link = make('a', { href: url, target: '_blank', rel: 'noopener noreferrer', title: plain(url) }, ...inner);
-  // The mark of a citation is for programs.
+  // The prefix `citation:` is for programs only.
   const first = link.firstChild;
   if (first?.nodeType === Node.TEXT_NODE) first.data = first.data.replace(/^citation:\s*/i, '');
   return link;

@@ -1,4 +1,4 @@
-// The page: it lets somebody in, shows the history and one conversation, and connects them with what one does.
+// Entry point of the page: signs in, and connects the sidebar, the open conversation and the composer.
 
 import './theme.js';
 import { call, get, post } from './api.js';
@@ -6,10 +6,10 @@ import { accountMenu, showChannels } from './account.js';
 import { clearGoal, completions, loadCommands, nameOf, perform, readGoal, showAnswer } from './commands.js';
 import { Composer } from './composer.js';
 import { Conversation, agentOf } from './conversation.js';
-import { $, kept, pause } from './dom.js';
+import { $, storage, pause } from './dom.js';
 import { listFiles, openFile } from './files.js';
 import { showHelp } from './help.js';
-import { showCosts, showGoal, showTodos, tell } from './notices.js';
+import { showCosts, showGoal, showTodos, showNotice } from './notices.js';
 import { Sidebar, titleOf } from './sidebar.js';
 import { enter } from './signin.js';
 import { Transcript } from './transcript.js';
@@ -17,32 +17,34 @@ import { t } from './words.js';
 
 let conversation = null;
 let suggestions = { enabled: false };
-let loses = 0;
+let offlineTimer = 0;
 
 const linked = up => {
-  clearTimeout(loses);
-  // A blink of the line is nobody's concern.
+  clearTimeout(offlineTimer);
+  // Short interruptions are not shown.
   if (up) $('link').hidden = true;
-  else loses = setTimeout(() => { $('link').hidden = false; }, 800);
+  else offlineTimer = setTimeout(() => { $('link').hidden = false; }, 800);
 };
 
-/** Runs what a person asked for, and says plainly if it failed. */
+/** Runs an action and shows a notice if it fails. */
 const attempt = async (work, what = t`That did not work`) => {
-  try { await work(); } catch (error) { if (error.name !== 'AbortError') tell(t`${what}: ${error.message}.`); }
+  try { await work(); } catch (error) { if (error.name !== 'AbortError') showNotice(t`${what}: ${error.message}.`); }
 };
 
 const actions = {
   say: text => attempt(() => say(text, []), t`Not sent`),
+  answer: text => attempt(() => composer.answer(text)),
+  attach: files => composer.attach(files),
   edit: (turn, text) => attempt(() => conversation.edit(turn, text, composer.options())),
   regenerate: turn => attempt(() => conversation.regenerate(turn, composer.options())),
-  // Where words came, the model would take them for its answer.
+  // A retry after a partial answer would leave that answer in the model's context.
   retry: turn => attempt(() => (turn.items.at(-1)?.kind === 'ai' ? conversation.regenerate(turn, composer.options()) : conversation.retry(composer.options()))),
   branch: turn => attempt(async () => {
     const branch = await conversation.branch(turn);
-    await sidebar.look();
+    await sidebar.refresh();
     location.hash = `#/t/${branch}`;
   }),
-  decide: (id, approved) => attempt(() => conversation.decide(id, approved), t`Not decided`),
+  decide: (id, approved) => attempt(() => conversation.decide(id, approved), t`The decision could not be saved`),
   rate: (turn, rating) => attempt(() => rate(turn, rating)),
   unqueue: entry => attempt(() => conversation.unqueue(entry)),
   openFile: file => openFile(conversation.id, file),
@@ -54,10 +56,10 @@ const sidebar = new Sidebar({
   found,
   linked,
   gone: id => { if (conversation?.id === id) location.hash = '#/'; },
-  failed: text => tell(text),
+  failed: text => showNotice(text),
 });
 const composer = new Composer({
-  say, ready: () => conversation.line, stop: () => attempt(() => conversation.stop()), failed: text => tell(text),
+  say, ready: () => conversation.line, stop: () => attempt(() => conversation.stop()), failed: text => showNotice(text),
   place: async () => { await conversation.make(); return conversation.id; },
   commands: text => completions(text, composer.models, composer.agents),
   agent: () => ({ name: conversation?.agent ?? null, isFixed: Boolean(conversation) && !conversation.isNew }),
@@ -65,26 +67,26 @@ const composer = new Composer({
   own: () => conversation.thread.order.map(id => conversation.thread.messages.get(id)).filter(message => message.kind === 'human').map(message => message.text).reverse(),
 });
 
-/** Opens the conversation that the address names, or a new one. */
+/** Opens the conversation of the current URL, or a new one. */
 async function route() {
   const id = /^#\/t\/([A-Za-z0-9_-]{1,64})$/.exec(location.hash)?.[1] ?? null;
   if (conversation && id === conversation.id) return;
   leave();
-  tell('');
+  showNotice('');
   const opened = new Conversation(id, {
     changed: () => { if (conversation === opened) changed(); },
     asked: request => { if (conversation === opened) asked(request); },
     linked, ended: run => { if (conversation === opened) ended(run); },
-    problem: (text, mayTry) => { if (conversation === opened) tell(text, mayTry && (() => opened.again?.abort())); },
+    problem: (text, mayTry) => { if (conversation === opened) showNotice(text, mayTry && (() => opened.again?.abort())); },
   });
   conversation = opened;
   opened.agent = agentOf(sidebar.threads.find(thread => thread.thread_id === id)?.assistant_id);
   composer.turnTo(id ?? 'new');
   sidebar.choose(id);
   transcript.show(opened);
-  named(id ? sidebar.title(id) : '');
+  setTitle(id ? sidebar.title(id) : '');
   changed();
-  facts();
+  showTotals();
   if (!matchMedia('(pointer: coarse)').matches) $('box').focus();
   $('app').classList.remove('drawer');
   if (!id) return;
@@ -93,7 +95,7 @@ async function route() {
     await opened.open();
   } catch (error) {
     if (conversation !== opened || error.name === 'AbortError') return;
-    tell(error.status === 404 ? t`There is no such conversation.` : t`This conversation could not be loaded: ${error.message}.`, error.status !== 404 && (() => { conversation = null; route(); }));
+    showNotice(error.status === 404 ? t`This conversation does not exist.` : t`This conversation could not be loaded: ${error.message}.`, error.status !== 404 && (() => { conversation = null; route(); }));
   }
   $('turns').setAttribute('aria-busy', 'false');
 }
@@ -101,11 +103,11 @@ async function route() {
 function leave() {
   if (!conversation) return;
   conversation.close();
-  // A thread that was made only for files that nobody sent is nobody's.
+  // Delete a thread that was created only for uploads that were never sent.
   if (conversation.isNew && conversation.made) conversation.made.then(() => call('DELETE', `/api/threads/${conversation.id}`), () => {});
 }
 
-/** Shows what is new of the conversation. */
+/** Redraws the conversation. */
 function changed() {
   transcript.change();
   composer.state(conversation.isRunning);
@@ -114,7 +116,7 @@ function changed() {
 }
 
 async function say(text, files) {
-  tell('');
+  showNotice('');
   transcript.suggest([]);
   if (!files.length && text.startsWith('/') && await command(text)) return;
   await send(text, files);
@@ -124,21 +126,21 @@ async function say(text, files) {
 async function send(text, files) {
   transcript.toBottom();
   const said = conversation.say({ text, files, options: composer.options() });
-  if (conversation.isNew) settle();
+  if (conversation.isNew) assignUrl();
   await said;
-  sidebar.look();
-  if (text.startsWith('/goal ')) facts();
+  sidebar.refresh();
+  if (text.startsWith('/goal ')) showTotals();
 }
 
-/** Gives a new conversation its address, without loading it anew. */
-function settle() {
+/** Sets the URL of a new conversation without reloading it. */
+function assignUrl() {
   history.replaceState(null, '', `#/t/${conversation.id}`);
-  kept.set('draft.new', null);
+  storage.set('draft.new', null);
   composer.key = conversation.id;
   sidebar.choose(conversation.id);
 }
 
-/** Runs a command; returns whether the daemon answered it, and it is no message to the agent. */
+/** Runs a command. Returns false if the text is a message for the agent instead. */
 async function command(text) {
   const shown = conversation;
   await shown.make();
@@ -158,46 +160,46 @@ async function command(text) {
     await shown.sync();
   }
   showAnswer(text, answer, action => attempt(() => command(action)));
-  facts();
+  showTotals();
   return true;
 }
 
-/** Shows a choice that a command stored, in place of one that was made here. */
+/** Applies a setting that a command stored to the composer. */
 function choose(name, { model, agent }) {
   if (name === '/models' && model) composer.choose('model', model);
   if (name === '/think') composer.choose('mode', null);
   if (name === '/agent') { conversation.agent = agent; composer.showAgent(); }
 }
 
-/** Loads the costs and the goal of the conversation. */
-async function facts() {
+/** Loads and shows the costs and the goal of the conversation. */
+async function showTotals() {
   const shown = conversation;
   if (shown.isNew) { showCosts(null); showGoal(null); return; }
   const [costs, goal] = await Promise.all([get(shown.path('/token-usage')).catch(() => null), readGoal(shown.id).catch(() => null)]);
   if (conversation !== shown) return;
   showCosts(costs);
-  showGoal(goal, () => attempt(async () => { await clearGoal(shown.id); await facts(); }));
+  showGoal(goal, () => attempt(async () => { await clearGoal(shown.id); await showTotals(); }));
 }
 
-/** Calls whoever is not looking to a call that waits for a decision. */
+/** Announces a call that waits for approval. */
 function asked(request) {
-  $('spoken').textContent = t`An approval is needed: ${request.slice(0, 500)}`;
-  mark();
+  $('spoken').textContent = t`Approval needed: ${request.slice(0, 500)}`;
+  markTitle();
 }
 
-const mark = () => { if (document.hidden) document.title = `• ${document.title.replace(/^• /, '')}`; };
+const markTitle = () => { if (document.hidden) document.title = `• ${document.title.replace(/^• /, '')}`; };
 
-/** After a run: says so to those who listen, and looks what is new. */
+/** Announces the end of a run and refreshes the page. */
 async function ended(run) {
   const { thread } = conversation;
   const last = thread.turns().at(-1);
   const text = last?.items.findLast(item => item.kind === 'ai')?.text ?? '';
   $('spoken').textContent = run.status === 'success' ? t`Answer complete: ${text.slice(0, 500)}` : t`The answer ended: ${run.error ?? run.status}`;
-  mark();
-  facts();
-  await sidebar.look();
-  // The title may come a moment later.
-  setTimeout(() => sidebar.look(), 1500);
+  markTitle();
+  showTotals();
+  await sidebar.refresh();
+  // The title is generated after the run.
+  setTimeout(() => sidebar.refresh(), 1500);
   if (suggestions.enabled && run.status === 'success' && !conversation.isRunning && !thread.openQuestion()) await suggest();
 }
 
@@ -206,21 +208,21 @@ async function suggest() {
   const roles = { human: 'user', ai: 'assistant' };
   const messages = thread.order.map(id => thread.messages.get(id)).filter(message => roles[message.kind] && message.text).slice(-6)
     .map(message => ({ role: roles[message.kind], content: message.text.slice(0, 4000) }));
-  const told = await post(shown.path('/suggestions'), { messages, n: suggestions.max_suggestions ?? 3 }, { timeout: 60_000 }).catch(() => null);
-  if (told && conversation === shown && !shown.isRunning) transcript.suggest(told.suggestions ?? []);
+  const response = await post(shown.path('/suggestions'), { messages, n: suggestions.max_suggestions ?? 3 }, { timeout: 60_000 }).catch(() => null);
+  if (response && conversation === shown && !shown.isRunning) transcript.suggest(response.suggestions ?? []);
 }
 
-/** Takes a look at the history: the title, and whether something goes on elsewhere. */
+/** Updates the title, and loads changes of the conversation that were made elsewhere. */
 function found(threads) {
   const own = threads.find(thread => thread.thread_id === conversation?.id);
-  if (!own) { if (conversation?.isNew) named(''); return; }
-  named(titleOf(own));
+  if (!own) { if (conversation?.isNew) setTitle(''); return; }
+  setTitle(titleOf(own));
   const isNews = conversation.seen !== undefined && conversation.seen !== own.updated_at;
   conversation.seen = own.updated_at;
   if (!conversation.isRunning && !conversation.unsent && (own.status === 'busy' || isNews)) conversation.sync().catch(() => {});
 }
 
-function named(title) {
+function setTitle(title) {
   $('title').textContent = title === t`Untitled` ? '' : title;
   document.title = title && title !== t`Untitled` ? `${title} · pudu` : 'pudu';
 }
@@ -234,7 +236,7 @@ async function rate(turn, rating) {
   changed();
 }
 
-/** Loads the steps of a sub-agent; returns whether there are some. */
+/** Loads the steps of a sub-agent and returns whether there are any. */
 async function loadTask(id, run) {
   const shown = conversation;
   const kinds = 'subagent.start,subagent.step,subagent.end';
@@ -245,7 +247,7 @@ async function loadTask(id, run) {
   return true;
 }
 
-// ---- Keys and buttons around the conversation ----
+// ---- Keys and buttons ----
 
 function keydown(event) {
   const command = event.ctrlKey || event.metaKey;
@@ -266,17 +268,17 @@ const openDrawer = () => { $('app').classList.remove('folded'); $('app').classLi
 const closeDrawer = () => { $('app').classList.remove('drawer'); $('open').focus(); };
 
 function connectButtons() {
-  $('open').onclick = () => { openDrawer(); kept.set('folded', null); $('fold').focus(); };
-  $('fold').onclick = () => { $('app').classList.remove('drawer'); $('app').classList.add('folded'); kept.set('folded', '1'); $('open').focus(); };
+  $('open').onclick = () => { openDrawer(); storage.set('folded', null); $('fold').focus(); };
+  $('fold').onclick = () => { $('app').classList.remove('drawer'); $('app').classList.add('folded'); storage.set('folded', '1'); $('open').focus(); };
   $('shade').onclick = closeDrawer;
   $('new').onclick = () => { location.hash = '#/'; $('app').classList.remove('drawer'); $('box').focus(); };
   $('files').onclick = () => listFiles(conversation.thread, actions);
-  $('account').onclick = () => accountMenu($('account'));
+  $('account').onclick = () => accountMenu($('account'), conversation?.isNew ? null : conversation?.id ?? null);
   $('help').onclick = showHelp;
   document.addEventListener('keydown', keydown);
   document.addEventListener('visibilitychange', () => { if (!document.hidden) document.title = document.title.replace(/^• /, ''); });
   addEventListener('hashchange', route);
-  $('app').classList.toggle('folded', Boolean(kept.get('folded')));
+  $('app').classList.toggle('folded', Boolean(storage.get('folded')));
 }
 
 async function start() {
@@ -284,20 +286,20 @@ async function start() {
   for (;;) {
     try { await enter(); break; } catch (error) {
       linked(false);
-      if (error.status) tell(t`The page could not be loaded: ${error.message}.`);
+      if (error.status) showNotice(t`The page could not be loaded: ${error.message}.`);
       await pause(2000);
     }
   }
   linked(true);
-  tell('');
+  showNotice('');
   const [models, config, assistants] = await Promise.all([get('/api/models'), get('/api/suggestions/config').catch(() => suggestions),
     post('/api/assistants/search', { limit: 200 }).catch(() => []), loadCommands(), showChannels()]);
   suggestions = config;
   composer.setModels(models.models);
   composer.setAgents(assistants.filter(assistant => agentOf(assistant.assistant_id)));
-  if (models.models[0]?.name === 'offline') $('hint').textContent = t`No language model is set up yet, so I only echo and call tools. The terminal in which pudu runs says how to add one.`;
+  if (models.models[0]?.name === 'offline') $('hint').textContent = t`No language model is configured yet, so I can only repeat messages and call tools. The terminal where pudu runs shows how to add one.`;
   document.body.dataset.ready = 'true';
-  await Promise.all([route(), sidebar.look()]);
+  await Promise.all([route(), sidebar.refresh()]);
 }
 
 start();

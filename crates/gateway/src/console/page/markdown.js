@@ -1,6 +1,6 @@
-// Markdown as blocks: a tree that `markup.js` shows. Nothing here knows the document.
+// Parses Markdown into a tree of blocks, which `markup.js` renders. Does not use the DOM.
 //
-// Every line is looked at a bounded number of times, and nesting is bounded, so that no text takes long.
+// Nesting and the number of times that a line is read are bounded, so no input takes long.
 
 const MAX_DEPTH = 16;
 
@@ -14,7 +14,7 @@ const DETAILS = /^ {0,3}<details(\s+open(?:=(?:""|''|"open"|'open'|open))?)?\s*>
 const SUMMARY = /<summary>([^]{0,2000}?)<\/summary>/i;
 const FORMULA = /^ {0,3}(?:(\$\$)|(\\\[)|\\begin\{((?:equation|align|aligned|alignat|gather|gathered|cases|split|CD|[bpvBV]?matrix|smallmatrix|array)\*?)\})/;
 const NOTE = /^ {0,3}\[\^(\d{1,4}|[A-Za-z]\w{0,31})\]:[ \t]+(.*)$/;
-/** Most lines of a formula. */
+/** Maximum number of lines of a formula. */
 const FORMULA_LINES = 200;
 const UNDERLINE = /^ {0,3}(=+|-+)[ \t]*$/;
 
@@ -22,7 +22,7 @@ const isRule = line => line.length < 1000 && RULE.test(line);
 const isBlank = line => !line.trim();
 const indent = line => line.length - line.trimStart().length;
 
-/** Reads a text into blocks. Each has `at`, the number of its first line. */
+/** Parses a text into blocks. Each has `at`, the number of its first line. */
 export function blocks(text) {
   return read(text.replaceAll('\t', '    ').split('\n'), 0);
 }
@@ -39,7 +39,7 @@ function read(lines, depth) {
   return found;
 }
 
-/** Reads the block that begins at a line, and tells where the next one may. */
+/** Parses the block that starts at a line. `next` is the line after it. */
 function one(lines, at, depth) {
   const line = lines[at];
   const fence = FENCE.exec(line);
@@ -64,7 +64,7 @@ function one(lines, at, depth) {
   return paragraph(lines, at, depth);
 }
 
-/** Reads a footnote: its lines, and indented ones behind a blank one. */
+/** Parses a footnote with its continuation lines, and indented lines after a blank one. */
 function note(lines, at, depth, [, id, first]) {
   const body = [first];
   let next = at + 1;
@@ -77,7 +77,7 @@ function note(lines, at, depth, [, id, first]) {
   return { kind: 'note', id, blocks: read(body, depth + 1), next };
 }
 
-/** Reads a formula that has its lines to itself; null where none begins. One between dollar signs may still grow. */
+/** Parses a formula on lines of its own, or returns null. A formula between `$$` may be unclosed while the text grows. */
 function formula(lines, at) {
   const found = FORMULA.exec(lines[at]);
   if (!found) return null;
@@ -128,7 +128,7 @@ function quote(lines, at, depth) {
   return { kind: 'quote', blocks: read(body, depth + 1), next };
 }
 
-/** Reads a part that can be folded, to its end or that of the text. One without an end is open: the answer may be in it. */
+/** Parses a `<details>` element. An unclosed one extends to the end of the text and is shown open. */
 function details(lines, at, depth) {
   let [next, open] = [at, 0];
   do {
@@ -163,7 +163,7 @@ function list(lines, at, depth) {
   return { kind: 'list', ordered, start: ordered ? parseInt(mark, 10) : undefined, loose, items, next };
 }
 
-/** Collects the lines of an item: what is indented below it, and what goes on without a blank line. */
+/** Collects the lines of a list item: indented lines, and continuation lines without a blank line before. */
 function itemBody(lines, at) {
   const [, space, mark, gap = '', first = ''] = ITEM.exec(lines[at]);
   const width = space.length + mark.length + (gap.length > 4 || !first ? 1 : gap.length || 1);
@@ -173,10 +173,10 @@ function itemBody(lines, at) {
     const line = lines[next];
     if (isBlank(line)) { blank = true; body.push(''); next += 1; continue; }
     const deep = indent(line);
-    // Two spaces are what many writers indent by, whatever the width of the mark.
+    // Many texts indent nested lists by two spaces, whatever the width of the marker.
     const belongs = deep >= width || (deep >= space.length + 2 && ITEM.test(line));
-    const goesOn = !blank && !begins(lines, next) && !ITEM.test(line);
-    if (!belongs && !goesOn) break;
+    const continues = !blank && !begins(lines, next) && !ITEM.test(line);
+    if (!belongs && !continues) break;
     body.push(line.slice(Math.min(deep, width)));
     blank = false;
     next += 1;
@@ -202,7 +202,7 @@ function table(lines, at) {
   return { kind: 'table', head: cells(lines[at]), aligns, rows, next };
 }
 
-/** Splits a row at its bars; those behind a backslash, and those in code, are none. */
+/** Splits a table row at its bars, except escaped ones and those in code. */
 function cells(line) {
   const found = [];
   let [cell, inCode] = ['', false];
@@ -217,7 +217,7 @@ function cells(line) {
   return found;
 }
 
-/** Returns whether a block other than a paragraph begins at a line. */
+/** Returns whether a block other than a paragraph starts at a line. */
 function begins(lines, at) {
   const line = lines[at];
   const item = ITEM.exec(line);

@@ -1,4 +1,4 @@
-// Markdown in the document: blocks as elements, and a view that follows a growing text.
+// Renders Markdown blocks as elements, and updates them while the text grows.
 
 import { copyButton, grow, make, revealed } from './dom.js';
 import { draw } from './draw.js';
@@ -6,17 +6,17 @@ import { formula, inline, noteLink } from './inline.js';
 import { blocks } from './markdown.js';
 import { t } from './words.js';
 
-/** So many characters of a code block, and rows of a table, are shown at once. */
+/** Maximum characters of a code block and rows of a table that are shown at first. */
 const CODE_CHARS = 40_000;
 const TABLE_ROWS = 200;
 
-/** A text that is shown as Markdown and may grow. */
+/** View of a Markdown text that may grow. */
 export class MarkdownView {
   constructor(node, files) {
     Object.assign(this, { node, files, text: '', tailAt: 0, fixed: 0, finished: 0, level: 2, cost: 0, drawn: 0, timer: 0 });
   }
 
-  /** Shows a text; while it grows, not more often than the browser keeps up with. */
+  /** Shows a text. While it grows, the update rate adapts to the time that rendering takes. */
   update(text, isDone) {
     if (text !== this.text || this.timer) {
       clearTimeout(this.timer);
@@ -30,7 +30,7 @@ export class MarkdownView {
     unlink(this.node);
   }
 
-  /** Adds colours, formulas and diagrams to the blocks before one, which do not change any more. */
+  /** Renders the code, formulas and diagrams of the blocks before `until`, which no longer change. */
   finish(until) {
     const blocks = [...this.node.children].slice(this.finished, until);
     this.finished = Math.max(this.finished, until);
@@ -43,7 +43,7 @@ export class MarkdownView {
     if (!text.startsWith(this.text)) Object.assign(this, { tailAt: 0, fixed: 0, level: 2 });
     this.text = text;
     this.finished = Math.min(this.finished, this.fixed);
-    // Blocks before the last one do not change any more.
+    // Blocks before the last one no longer change.
     const tail = text.slice(this.tailAt);
     const found = blocks(tail);
     const fresh = document.createDocumentFragment();
@@ -72,20 +72,20 @@ export class MarkdownView {
   }
 }
 
-/** Returns where a line begins in a text. */
+/** Returns the offset of a line. */
 function offset(text, line) {
   let at = 0;
   for (let count = 0; count < line; count += 1) at = text.indexOf('\n', at) + 1;
   return at;
 }
 
-/** Makes plain text of references to footnotes that a whole text does not have. */
+/** Replaces references to missing footnotes by plain text. */
 function unlink(node) {
   const known = new Set([...node.querySelectorAll('.note')].map(({ dataset }) => dataset.note));
   for (const mark of node.querySelectorAll('.footnote')) if (!known.has(mark.dataset.note)) mark.replaceWith(`[^${mark.dataset.note}]`);
 }
 
-/** Shows a whole text at once. */
+/** Renders a complete text. */
 export function markdown(text, files) {
   const node = make('div', { className: 'words' });
   const context = { files, level: 2 };
@@ -99,7 +99,7 @@ function shown(block, context) {
   const words = (tag, properties = {}) => make(tag, { dir: 'auto', ...properties }, inline(block.text, context.files));
   switch (block.kind) {
     case 'heading':
-      // No level is left out, as whoever listens goes from level to level.
+      // Screen readers expect heading levels without gaps.
       context.level = Math.min(block.level + 2, context.level + 1, 6);
       return words(`h${context.level}`, { className: `h${block.level}` });
     case 'rule': return make('hr');
@@ -112,7 +112,7 @@ function shown(block, context) {
         ...block.blocks.map(inner => shown(inner, context)));
     case 'table': return table(block, context);
     case 'note':
-      return make('div', { className: 'note', dir: 'auto', tabIndex: -1, dataset: { note: block.id } }, noteLink(block.id, '.footnote', t`Back to the text`, block.id),
+      return make('div', { className: 'note', dir: 'auto', tabIndex: -1, dataset: { note: block.id } }, noteLink(block.id, '.footnote', t`Back to the reference`, block.id),
         make('div', {}, ...block.blocks.map(inner => shown(inner, context))));
     default: return words('p');
   }
@@ -123,7 +123,7 @@ function list({ ordered, start, loose, items }, context) {
   if (ordered && start !== 1) node.start = start;
   for (const { blocks: inner, checked } of items) {
     const item = make('li');
-    if (checked !== undefined) item.append(make('input', { type: 'checkbox', disabled: true, defaultChecked: checked, 'aria-label': checked ? 'done' : 'to do' }), ' ');
+    if (checked !== undefined) item.append(make('input', { type: 'checkbox', disabled: true, defaultChecked: checked, 'aria-label': checked ? t`done` : t`to do` }), ' ');
     for (const block of inner) {
       if (block.kind === 'paragraph' && !loose) item.append(inline(block.text, context.files));
       else item.append(shown(block, context));

@@ -1,15 +1,15 @@
-// What stands above the box: notices, the goal, the to-do list; and the costs in the header.
+// Notices, the goal and the to-do list above the composer; the costs in the header.
 
 import { $, countText, icon, iconButton, make } from './dom.js';
 import { panel } from './dialogs.js';
 import { language, t } from './words.js';
 
-/** Shows a text or an element; with `again` there is a button to try at once. */
-export function tell(text, again) {
+/** Shows a text or an element. `again` adds a retry button. */
+export function showNotice(text, again) {
   const notice = $('notice');
   notice.hidden = !text;
   notice.replaceChildren(text instanceof Node ? text : make('span', { textContent: text }), again ? make('button', { type: 'button', className: 'link', textContent: t`Try now`, onclick: again }) : '',
-    text ? iconButton('i-close', t`Dismiss`, () => tell('')) : '');
+    text ? iconButton('i-close', t`Dismiss`, () => showNotice('')) : '');
 }
 
 export function showGoal(goal, clear) {
@@ -22,7 +22,7 @@ export function showGoal(goal, clear) {
 
 const MARKS = { completed: 'i-check', in_progress: 'i-dot', pending: 'i-circle' };
 
-/** Shows the agent's list of what is to be done, while it works and as long as something is left. */
+/** Shows the agent's to-do list while a run is active or an entry is open. */
 export function showTodos(todos, isRunning) {
   const node = $('todos');
   const done = todos.filter(todo => todo.status === 'completed').length;
@@ -37,13 +37,13 @@ export function showTodos(todos, isRunning) {
   node.replaceChildren(summary, list);
 }
 
-/** Rounds money: two places, and two significant digits of what is less than a hundredth. */
+/** Formats an amount of money with two decimal places, or two significant digits below 0.01. */
 function costText(amount) {
   const small = Math.abs(amount) < 0.01;
   return amount.toLocaleString(language, small ? { maximumSignificantDigits: 2 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 }
 
-/** Shows the tokens of the thread, and the money where the daemon knows it. */
+/** Shows the tokens of the thread, and their cost if prices are configured. */
 export function showCosts(usage) {
   const button = $('costs');
   button.hidden = !usage?.total_tokens;
@@ -51,7 +51,7 @@ export function showCosts(usage) {
   const money = Object.entries(usage.costs ?? {}).map(([currency, amount]) => `${costText(amount)} ${currency}`).join(', ');
   button.textContent = t`${countText(usage.total_tokens)} tokens` + (money ? ` · ${money}` : '');
   const callers = { lead_agent: t`Agent`, subagent: t`Sub-agents`, middleware: t`Summaries and titles` };
-  const rows = [[t`Tokens read`, usage.total_input_tokens], [t`Tokens written`, usage.total_output_tokens],
+  const rows = [[t`Input tokens`, usage.total_input_tokens], [t`Output tokens`, usage.total_output_tokens],
     ...Object.entries(usage.by_model ?? {}).map(([name, { tokens }]) => [name, tokens]),
     ...Object.entries(usage.by_caller ?? {}).filter(([, tokens]) => tokens).map(([name, tokens]) => [callers[name] ?? name, tokens]), [t`Runs`, usage.total_runs],
     ...Object.entries(usage.costs ?? {}).map(([currency, amount]) => [t`Cost in ${currency}`, costText(amount)])];

@@ -1,47 +1,51 @@
-// The history: threads by day, found, renamed, pinned, deleted.
+// The sidebar: threads by day, with search, rename, pin and delete.
 
 import { post, call } from './api.js';
 import { $, dateText, dayGroup, debounced, icon, iconButton, make, plain } from './dom.js';
 import { askedText, confirmed, menu } from './dialogs.js';
 import { t } from './words.js';
 
-/** Threads of a page. */
+/** Number of threads per page. */
 const PAGE = 40;
-/** How often the list is looked at anew, in milliseconds. */
-const LOOK_MS = 5000;
+/** Interval between refreshes of the list. */
+const REFRESH_MS = 5000;
 
 export class Sidebar {
-  /** `hears`: `found(threads)` after each look, `gone(id)` after a thread was deleted, `failed(text)`,
-   *  `linked(up)`. */
-  constructor(hears) {
-    Object.assign(this, { hears, threads: [], current: null, wanted: PAGE, more: false, query: '', looks: 0, shown: '' });
+  /** `handlers`: `found(threads)` after each refresh, `gone(id)` after a thread was deleted, `failed(text)`, `linked(up)`. */
+  constructor(handlers) {
+    Object.assign(this, { handlers, threads: [], current: null, wanted: PAGE, more: false, query: '', refreshes: 0, shown: '' });
     [this.list, this.search] = ['threads', 'search'].map($);
-    this.search.addEventListener('input', debounced(() => { this.query = this.search.value.trim(); this.wanted = PAGE; this.look(); }, 150));
+    this.search.addEventListener('input', debounced(() => { this.query = this.search.value.trim(); this.wanted = PAGE; this.refresh(); }, 150));
     this.search.addEventListener('keydown', event => this.keys(event));
     this.list.addEventListener('keydown', event => this.keys(event));
-    new IntersectionObserver(entries => { if (entries.at(-1).isIntersecting && this.more) { this.wanted += PAGE; this.look(); } }, { root: $('history') }).observe($('history-end'));
-    setInterval(() => document.hidden || this.look(), LOOK_MS);
-    document.addEventListener('visibilitychange', () => document.hidden || this.look());
+    new IntersectionObserver(entries => { if (entries.at(-1).isIntersecting && this.more) { this.wanted += PAGE; this.refresh(); } }, { root: $('history') }).observe($('history-end'));
+    setInterval(() => document.hidden || this.refresh(), REFRESH_MS);
+    document.addEventListener('visibilitychange', () => document.hidden || this.refresh());
   }
 
-  /** Looks which threads there are. */
-  async look() {
-    const look = ++this.looks;
+  /** Loads the list of threads; resolves once the newest list is shown. */
+  refresh() {
+    this.refreshed = this.fetchThreads(++this.refreshes);
+    return this.refreshed;
+  }
+
+  async fetchThreads(number) {
     const asked = { limit: Math.min(this.wanted + 1, 1000), ...(this.query ? { query: this.query } : {}) };
     let threads;
     try {
       threads = await post('/api/threads/search', asked);
-      this.hears.linked(true);
+      this.handlers.linked(true);
     } catch (error) {
-      if (error.status === 0) this.hears.linked(false);
-      return;
+      if (error.status === 0) this.handlers.linked(false);
+      return undefined;
     }
-    // A later look knows better.
-    if (look !== this.looks) return;
+    // A later request supersedes this one.
+    if (number !== this.refreshes) return this.refreshed;
     this.more = threads.length > this.wanted;
     this.threads = threads.slice(0, this.wanted);
     this.draw();
-    this.hears.found(this.threads);
+    this.handlers.found(this.threads);
+    return undefined;
   }
 
   choose(id) {
@@ -66,7 +70,7 @@ export class Sidebar {
       const heading = make('h3', { textContent: name });
       return make('section', { 'aria-label': name }, heading, make('ul', {}, ...threads.map(thread => this.row(thread))));
     }));
-    if (!this.threads.length) this.list.append(make('p', { className: 'hint', textContent: this.query ? t`Nothing is called so.` : t`Your conversations will be here.` }));
+    if (!this.threads.length) this.list.append(make('p', { className: 'hint', textContent: this.query ? t`No matching conversations.` : t`Your conversations appear here.` }));
     if (focused) this.list.querySelector(`a[data-id="${CSS.escape(focused)}"]`)?.focus();
   }
 
@@ -76,14 +80,14 @@ export class Sidebar {
     const link = make('a', { href: `#/t/${id}`, dataset: { id }, title: `${titleOf(thread)} · ${dateText(updated)}`, 'aria-current': id === this.current ? 'page' : undefined },
       make('span', { className: 'thread-title', dir: 'auto', textContent: titleOf(thread) }),
       channel ? make('span', { className: 'origin', textContent: originOf(channel) }) : '',
-      status === 'busy' ? make('span', { className: 'spinner', role: 'img', 'aria-label': t`at work`, title: t`At work` }) : '');
+      status === 'busy' ? make('span', { className: 'spinner', role: 'img', 'aria-label': t`running`, title: t`running` }) : '');
     if (thread.read_only) return make('li', {}, link);
-    const more = iconButton('i-more', t`More about ${titleOf(thread)}`, () => this.offer(more, thread));
+    const more = iconButton('i-more', t`Actions for ${titleOf(thread)}`, () => this.offer(more, thread));
     more.setAttribute('aria-haspopup', 'menu');
     return make('li', {}, link, more);
   }
 
-  /** Offers what can be done with a thread. */
+  /** Opens the menu of a thread. */
   offer(button, thread) {
     const pinned = Boolean(thread.metadata?.deerflow_pinned);
     menu(button, [
@@ -96,8 +100,8 @@ export class Sidebar {
   path(thread) { return `/api/threads/${thread.thread_id}`; }
 
   async change(done) {
-    try { await done; } catch (error) { this.hears.failed(t`That did not work: ${error.message}.`); }
-    await this.look();
+    try { await done; } catch (error) { this.handlers.failed(t`That did not work: ${error.message}.`); }
+    await this.refresh();
   }
 
   async rename(thread) {
@@ -108,15 +112,15 @@ export class Sidebar {
   async remove(thread) {
     const sure = await confirmed({ title: t`Delete this conversation?`, text: t`“${titleOf(thread)}” is deleted with its files. This cannot be undone.`, ok: t`Delete`, danger: true });
     if (!sure) return;
-    await this.change(call('DELETE', this.path(thread)).then(() => this.hears.gone(thread.thread_id)));
+    await this.change(call('DELETE', this.path(thread)).then(() => this.handlers.gone(thread.thread_id)));
   }
 
-  /** Arrows go from the search to the list and through it. */
+  /** Handles the arrow keys, which move between the search and the list, and Escape. */
   keys(event) {
     if (event.key === 'Escape' && event.target === this.search) {
       if (this.search.value) {
         this.search.value = this.query = '';
-        this.look();
+        this.refresh();
       } else $('box').focus();
       event.preventDefault();
       event.stopPropagation();
@@ -129,7 +133,7 @@ export class Sidebar {
   }
 }
 
-/** Chats by names that people know; `local` is the page of before and the terminal. */
+/** Returns the display name of a channel. `local` is the terminal and earlier versions of the page. */
 const originOf = channel => (channel === 'local' ? t`Terminal` : channel[0].toUpperCase() + channel.slice(1));
 
 export const titleOf = thread => plain(thread?.values?.title) || t`Untitled`;

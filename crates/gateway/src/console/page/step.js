@@ -1,10 +1,10 @@
-// A step of an answer: a thought, a call of a tool, the work of a sub-agent. What is in it is made when somebody looks.
+// A step of an answer: a thought, a tool call, a sub-agent. Its content is rendered when it is opened.
 
 import { icon, make, plain, revealed } from './dom.js';
 import { markdown } from './markup.js';
 import { t } from './words.js';
 
-/** Icons and words of the tools that people meet most; others go by their name. */
+/** Icon, label and main argument of the common tools. Others are shown by name. */
 const TOOLS = {
   bash: ['i-terminal', t`Run a command`, 'command'],
   read_file: ['i-file', t`Read`, 'path'],
@@ -14,21 +14,22 @@ const TOOLS = {
   glob: ['i-search', t`Find files`, 'pattern'],
   grep: ['i-search', t`Search in files`, 'pattern'],
   web_search: ['i-globe', t`Search the web`, 'query'],
-  image_search: ['i-globe', t`Search images`, 'query'],
+  image_search: ['i-globe', t`Search for images`, 'query'],
   web_fetch: ['i-globe', t`Read`, 'url'],
-  view_image: ['i-image', t`Look at`, 'path'],
-  present_files: ['i-file', t`Hand over files`, ''],
+  view_image: ['i-image', t`View image`, 'path'],
+  present_files: ['i-file', t`Share files`, ''],
   write_todos: ['i-list', t`Update the to-do list`, ''],
   ask_clarification: ['i-help', t`Ask`, 'question'],
   task: ['i-people', t`Sub-agent`, 'description'],
+  invoke_acp_agent: ['i-people', t`Other agent`, 'agent'],
 };
 
-/** How a command ended, in the last line of its result. */
+/** Exit code in the last line of a command's result. */
 const EXIT_CODE = /(?:^|\n)Exit Code: (-?\d+)\s*$/;
-/** How the step of a sub-agent ends that did not report, by the state of its task. */
+/** States of sub-agent steps without a report, by the state of the task. */
 const TASK_ENDS = { failed: 'failed', 'out of time': 'failed', 'timed out': 'failed', stopped: 'stopped', cancelled: 'stopped' };
 
-/** So many characters of a result are shown at once. */
+/** Maximum characters of a result that are shown at first. */
 const SHOWN_CHARS = 12_000;
 
 export class StepView {
@@ -60,28 +61,29 @@ export class StepView {
   }
 }
 
-/** Makes a step of a thought. */
+/** Creates the step of a thought. */
 export const thought = (text, isDone) => ({
   state: isDone ? 'done' : 'running', icon: 'i-spark', title: isDone ? t`Thought` : t`Thinking`, version: text.length,
   body: () => [markdown(text)],
 });
 
-/** Makes a step of a call; `result` is the message that answered it, if one did. */
+/** Creates the step of a tool call. `result` is the tool's message, if there is one. */
 export function call({ name, args, isBroken }, { result, isLive, task, load }) {
   const [symbol, verb, key] = TOOLS[name] ?? ['i-tool', name, ''];
-  const told = typeof args.description === 'string' && name !== 'task' ? args.description : '';
+  const description = typeof args.description === 'string' && name !== 'task' ? args.description : '';
   const detail = firstLine(args[key] ?? (TOOLS[name] ? '' : Object.values(args).find(value => typeof value === 'string')));
   const state = result?.isError ? 'failed' : TASK_ENDS[task?.state ?? result?.task?.state] ?? (result ? 'done' : isLive ? 'running' : 'stopped');
   const code = name === 'bash' && EXIT_CODE.exec(result?.text ?? '')?.[1];
-  const step = { state: code && state === 'done' ? 'wrong' : state, icon: symbol, title: told || verb, detail: told ? '' : detail, note: code ? t`exit code ${code}` : '' };
+  const step = { state: code && state === 'done' ? 'wrong' : state, icon: symbol, title: description || verb, detail: description ? '' : detail, note: code ? t`exit code ${code}` : '' };
   step.version = `${result?.text.length ?? -1} ${task?.steps.length ?? 0} ${task?.state ?? ''}`;
-  if (name === 'task') {
-    step.title = task?.agent ? t`Sub-agent ${task.agent}` : verb;
+  const hasSteps = name === 'task' || name === 'invoke_acp_agent';
+  if (hasSteps) {
+    if (name === 'task' && task?.agent) step.title = t`Sub-agent ${task.agent}`;
     if (state === 'running' && task) step.detail = activity(task) || detail;
   }
   step.body = again => {
     const parts =
-      name === 'task' ? [...subagent(args, task, again, { load, ended: result?.task })] : isEdit(name, args) ? [edit(args)] : [argsBlock(name, args, isBroken)];
+      hasSteps ? [...subagent(args, task, again, { load, ended: result?.task })] : isEdit(name, args) ? [edit(args)] : [argsBlock(name, args, isBroken)];
     if (result && name !== 'task') parts.push(text(t`Result`, result.text, result.isError));
     return parts;
   };
@@ -90,7 +92,7 @@ export function call({ name, args, isBroken }, { result, isLive, task, load }) {
 
 const firstLine = value => (typeof value === 'string' ? value.split('\n', 1)[0].slice(0, 200) : '');
 
-/** Returns what a sub-agent does at the moment. */
+/** Returns the current activity of a sub-agent. */
 function activity(task) {
   const last = task.steps.filter(Boolean).at(-1);
   const next = last?.calls?.[0];
@@ -99,7 +101,7 @@ function activity(task) {
 
 const isEdit = (name, args) => name === 'str_replace' && typeof args.old_str === 'string' && typeof args.new_str === 'string';
 
-/** Shows an edit as the lines that go and those that come. */
+/** Shows an edit as removed and added lines. */
 function edit({ path, old_str: before, new_str: after }) {
   const lines = (kind, sign, words) => (words ? words.split('\n').map(line =>
     make('span', { className: `diff-line ${kind}`, textContent: `${sign} ${revealed(line)}\n` })) : []);
@@ -112,13 +114,13 @@ function edit({ path, old_str: before, new_str: after }) {
 
 function argsBlock(name, args, isBroken) {
   const only = name === 'bash' && typeof args.command === 'string' ? args.command : null;
-  return text(isBroken ? t`Arguments that could not be read` : only !== null ? t`Command` : t`Arguments`, only ?? written(args), isBroken);
+  return text(isBroken ? t`Invalid arguments` : only !== null ? t`Command` : t`Arguments`, only ?? formatArgs(args), isBroken);
 }
 
-const written = args => (typeof args === 'string' ? args : Object.entries(args)
+const formatArgs = args => (typeof args === 'string' ? args : Object.entries(args)
   .map(([key, value]) => `${key}: ${typeof value === 'string' ? value : JSON.stringify(value, null, 1)}`).join('\n'));
 
-/** Shows a text that a tool took or gave. */
+/** Shows an argument or a result of a tool. */
 export function text(label, whole, isError = false) {
   const pre = make('pre', { tabIndex: 0, role: 'region', 'aria-label': label, dir: 'auto', className: isError ? 'wrong' : '' }, revealed(whole.slice(0, SHOWN_CHARS)));
   const box = make('div', { className: 'step-text' }, make('span', { className: 'step-label', textContent: label }), pre);
@@ -126,7 +128,7 @@ export function text(label, whole, isError = false) {
   return box;
 }
 
-/** Makes the button that shows the rest of a text. */
+/** Creates the button that shows the rest of a text. */
 function showAll(show) {
   const button = make('button', { type: 'button', className: 'small-button', textContent: t`Show all` });
   button.onclick = () => { show(); button.remove(); };
@@ -136,7 +138,7 @@ function showAll(show) {
 function* subagent(args, task, again, { load, ended }) {
   if (args.prompt) yield text(t`Task`, String(args.prompt));
   if (!task?.steps.length) {
-    if (load) yield make('p', { className: 'step-label', textContent: t`Loading its steps…` });
+    if (load) yield make('p', { className: 'step-label', textContent: t`Loading steps…` });
     load?.().then(found => found && again());
     if (ended?.end) yield text(t`Report`, ended.end, ended.state !== 'done');
     return;
@@ -145,7 +147,7 @@ function* subagent(args, task, again, { load, ended }) {
     if (step.kind === 'tool') yield text(step.tool ?? t`Result`, step.text, step.isError);
     else {
       if (step.text) yield markdown(step.text);
-      for (const one of step.calls) yield text(TOOLS[one.name]?.[1] ?? one.name, written(one.args ?? {}));
+      for (const one of step.calls) yield text(TOOLS[one.name]?.[1] ?? one.name, formatArgs(one.args ?? {}));
     }
   }
   if (task.end && task.end !== task.steps.at(-1)?.text) yield text(t`Report`, task.end, task.state !== 'done');

@@ -1,14 +1,14 @@
-// Frames of a run, read until its end, across lost connections.
+// Follows the event stream of a run and reconnects after lost connections.
 
 import { ApiError, request } from './api.js';
 import { pause } from './dom.js';
 
 export const MODES = ['messages-tuple', 'updates', 'custom'];
 
-/** So many milliseconds without a byte mean that a connection is lost: the daemon says something every 15 seconds. */
+/** Silence after which a connection counts as lost. The daemon sends a heartbeat every 15 seconds. */
 const SILENCE_MS = 40_000;
 
-/** Reads server-sent events: `{name, data, id}` each. */
+/** Parses server-sent events: `{name, data, id}` each. */
 async function* events(response, signal) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   const stop = () => reader.cancel().catch(() => {});
@@ -16,13 +16,13 @@ async function* events(response, signal) {
   let rest = '';
   try {
     for (;;) {
-      const { done, value } = await within(reader.read(), SILENCE_MS);
+      const { done, value } = await withTimeout(reader.read(), SILENCE_MS);
       if (done) return;
       rest += value;
       const parts = rest.split('\n\n');
       rest = parts.pop();
       for (const part of parts) {
-        const event = parsed(part);
+        const event = parseEvent(part);
         if (event) yield event;
       }
     }
@@ -32,13 +32,13 @@ async function* events(response, signal) {
   }
 }
 
-function within(promise, ms) {
+function withTimeout(promise, ms) {
   let timer;
   const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new ApiError(0)), ms); });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-function parsed(part) {
+function parseEvent(part) {
   const event = { name: '', data: '', id: '' };
   for (const line of part.split('\n')) {
     const colon = line.indexOf(': ');
@@ -52,8 +52,8 @@ function parsed(part) {
   return { ...event, data: JSON.parse(event.data || 'null') };
 }
 
-/** Follows a run to its end and gives each frame to `take`. `first` is a response that has its frames already, if there is
- *  one; `linked` hears whether the connection stands. */
+/** Follows a run to its end and passes each event to `take`. `first` is an open response of the stream, if there is one; `linked` is
+ *  called with the state of the connection. */
 export async function follow({ thread, run, first, take, linked, signal }) {
   let [response, last, tries] = [first, '-1', 0];
   const path = `/api/threads/${thread}/runs/${run}/stream?stream_mode=${MODES.join(',')}`;
@@ -69,7 +69,7 @@ export async function follow({ thread, run, first, take, linked, signal }) {
       }
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof ApiError && !error.passes) throw error;
+      if (error instanceof ApiError && !error.isTransient) throw error;
     }
     response = null;
     if (signal.aborted) return;

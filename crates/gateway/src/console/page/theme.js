@@ -1,14 +1,14 @@
-// Light and dark: as the system has it, or as was chosen.
+// Theme: light, dark, or the system's setting.
 
-import { kept } from './dom.js';
+import { storage } from './dom.js';
 import { t } from './words.js';
 
-export const THEMES = [['system', t`Like the system`], ['light', t`Light`], ['dark', t`Dark`]];
+export const THEMES = [['system', t`System`], ['light', t`Light`], ['dark', t`Dark`]];
 
-export const theme = () => kept.get('theme') ?? 'system';
+export const theme = () => storage.get('theme') ?? 'system';
 
 export function setTheme(name) {
-  kept.set('theme', name === 'system' ? null : name);
+  storage.set('theme', name === 'system' ? null : name);
   show();
 }
 

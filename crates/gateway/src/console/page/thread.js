@@ -1,4 +1,4 @@
-// A thread as this page knows it: messages in their order, folded of pages of rows and of frames of runs.
+// Messages of a thread in order, merged from stored pages and streamed events.
 
 import { t } from './words.js';
 
@@ -13,8 +13,8 @@ const KINDS = { human: 'human', ai: 'ai', AIMessageChunk: 'ai', tool: 'tool' };
 
 const callOf = call => ({ id: call.id, name: call.name ?? 'tool', args: call.args ?? {}, isBroken: call.type === 'invalid_tool_call' });
 
-/** Reads a message of the wire; null for those that nobody is shown. That a run failed is shown below its turn, in the
- *  person's language. */
+/** Parses a message of the API. Returns null for hidden messages and for error messages: the failure of a run is shown below its turn, in
+ *  the language of the page. */
 function messageOf(sent, run) {
   const kind = KINDS[sent?.type];
   const extra = sent?.additional_kwargs ?? {};
@@ -41,13 +41,13 @@ function messageOf(sent, run) {
 
 const statusOf = ({ approved, by }) => (by ? (approved ? 'approved' : 'denied') : 'expired');
 
-/** Kinds of frames about sub-agents, and the state in which each leaves its task. */
+/** Events of sub-agents, with the resulting state of the task. */
 const TASK_STATES = {
   task_started: 'running', task_running: 'running', task_completed: 'done', task_failed: 'failed',
   task_cancelled: 'stopped', task_timed_out: 'out of time',
 };
 
-/** Returns the state in which a stored status leaves a task. */
+/** Returns the task state for a stored status. */
 const taskState = status => (status === 'completed' ? 'done' : status.replace('_', ' '));
 
 export class Thread {
@@ -56,16 +56,16 @@ export class Thread {
     Object.assign(this, { todos: [], artifacts: null, title: '', note: '' });
   }
 
-  /** Takes the newest page: what it has counts, what it does not have any more was taken back. What the run that is
-   *  `followed` said stays: the page may have been asked for before. */
+  /** Merges the newest page. Messages that it no longer contains are removed, except those of the `followed` run, which may be newer than
+   *  the page. */
   takeNewest({ data, next_before_seq: oldest }, followed) {
     const fresh = this.take(data);
     const meets = fresh.length ? this.order.indexOf(fresh[0]) : 0;
     if (meets < 0 || !this.order.length) this.oldest = oldest;
     const before = meets > 0 ? this.order.slice(0, meets) : [];
     const taken = new Set(fresh);
-    // What was said and is not stored yet stays, and an answer that is being written.
-    const isOpen = message => message?.isUnsaid || message?.done === false || (followed && message?.run === followed);
+    // Keep messages that are not stored yet, and an answer that is still streaming.
+    const isOpen = message => message?.isUnsaved || message?.done === false || (followed && message?.run === followed);
     const isKept = id => !taken.has(id) && isOpen(this.messages.get(id));
     const rest = meets > 0 ? this.order.slice(meets) : this.order;
     this.order = [...before, ...fresh, ...rest.filter(isKept)];
@@ -74,14 +74,14 @@ export class Thread {
     this.readTodos();
   }
 
-  /** Takes a page of older messages. */
+  /** Prepends a page of older messages. */
   takeOlder({ data, next_before_seq: oldest }) {
     const known = new Set(this.order);
     this.order = [...this.take(data).filter(id => !known.has(id)), ...this.order];
     this.oldest = oldest;
   }
 
-  /** Keeps a judgement that was made here: a page that was asked for before does not know it. */
+  /** Stores a rating given on this page, which a page loaded before does not contain. */
   judge(id, rating) {
     this.judged.set(id, rating);
     this.messages.get(id).rating = rating;
@@ -92,10 +92,10 @@ export class Thread {
     for (const row of rows) {
       const message = messageOf(row.content, row.run_id);
       if (!message) continue;
-      // What was copied from another thread is of no run that can be asked for.
+      // Messages copied from another thread have no run in this one.
       const rating = this.judged.has(message.id) ? this.judged.get(message.id) : row.feedback?.rating;
       Object.assign(message, { at: row.created_at, rating, hasRun: row.run_id !== null });
-      // Not every provider's thoughts are stored; those that were seen stay.
+      // The reasoning of some providers is not stored, so keep the streamed one.
       message.reasoning ||= this.messages.get(message.id)?.reasoning ?? '';
       this.messages.set(message.id, message);
       ids.push(message.id);
@@ -110,7 +110,7 @@ export class Thread {
     }
   }
 
-  /** Puts a message at the end, or over the one with its id. */
+  /** Appends a message, or updates the one with the same id. */
   put(message) {
     if (!this.messages.has(message.id)) this.order.push(message.id);
     const known = this.messages.get(message.id);
@@ -123,12 +123,12 @@ export class Thread {
     for (const id of gone) this.messages.delete(id);
   }
 
-  /** Removes what a run began to write and did not end. */
+  /** Removes the incomplete messages of a run. */
   dropUnfinished(run) {
     this.remove([...this.messages.values()].filter(message => message.run === run && !message.done).map(message => message.id));
   }
 
-  /** Takes a frame of a run; returns whether there is something to show. */
+  /** Applies an event of a run and returns whether the view changes. */
   takeFrame({ name, data }, run) {
     if (name === 'messages') return this.takePiece(data[0], run);
     if (name === 'updates') return this.takeUpdates(data, run);
@@ -145,10 +145,10 @@ export class Thread {
     }
     if (piece.additional_kwargs?.deerflow_error_fallback) return false;
     let message = this.messages.get(piece.id);
-    // A stream that is read once more tells what is there.
+    // A repeated stream contains known messages.
     if (message?.done) return false;
     if (!message) {
-      // A run writes one answer at a time: one that another follows was given up.
+      // A run writes one message at a time, so an unfinished earlier one was abandoned.
       this.dropUnfinished(run);
       message = { id: piece.id, kind: 'ai', text: '', reasoning: '', calls: [], run, done: false };
       this.put(message);
@@ -178,10 +178,10 @@ export class Thread {
 
   takeCustom(data, run) {
     if (data?.type === 'llm_retry') {
-      // What came of the reply is void.
+      // The retry discards the partial reply.
       for (const message of this.messages.values()) if (message.run === run && !message.done) Object.assign(message, { text: '', reasoning: '' });
       const seconds = Math.ceil((data.wait_ms ?? 0) / 1000);
-      this.note = data.reason === 'rate_limited' ? t`Rate limited; retrying in ${seconds} s…` : t`The model did not answer; trying again…`;
+      this.note = data.reason === 'rate_limited' ? t`Rate limited; retrying in ${seconds} s…` : t`The model did not respond; retrying…`;
     }
     if (data?.type === 'summarizing') this.note = t`Summarizing the conversation…`;
     if (data?.type === 'summarized') this.note = '';
@@ -191,16 +191,16 @@ export class Thread {
     return true;
   }
 
-  /** Takes a call that waits for somebody's decision. What was decided meanwhile stays so. */
+  /** Adds a call that waits for approval, unless it is known already. */
   ask(asked) { if (!this.approvals.has(asked.id)) this.approvals.set(asked.id, { ...asked, status: 'open' }); }
 
-  /** Takes a decision on the call that is meant. */
+  /** Stores the decision on the first open call that matches. */
   decide(isMeant, { status, by }) {
     const asked = [...this.approvals.values()].find(one => one.status === 'open' && isMeant(one));
     if (asked) Object.assign(asked, { status, by });
   }
 
-  /** Returns what a call, or a sub-agent for it, asked to have approved: as it is kept, or else as it was heard. */
+  /** Returns the approvals of a call and of its sub-agent: the stored ones, or else the streamed ones. */
   asked(call, result) {
     if (result?.approvals.length) return result.approvals;
     return [...this.approvals.values()].filter(one => one.call_id === call || one.call_id.startsWith(`${call}/`));
@@ -215,7 +215,7 @@ export class Thread {
     this.tasks.set(data.task_id, task);
   }
 
-  /** Takes the stored events of a task. */
+  /** Loads a task from its stored events. */
   takeStoredTask(id, events) {
     const task = { steps: [], ...this.tasks.get(id) };
     for (const { event_type: kind, content } of events) {
@@ -229,7 +229,7 @@ export class Thread {
     this.tasks.set(id, task);
   }
 
-  /** Returns the turns: a person's message and what was answered. */
+  /** Returns the turns: a user's message with the messages that answer it. */
   turns() {
     const turns = [];
     for (const id of this.order) {
@@ -245,7 +245,7 @@ export class Thread {
     return turns;
   }
 
-  /** Returns the question that waits for an answer, if there is one. */
+  /** Returns the unanswered question of the agent, if there is one. */
   openQuestion() {
     const last = this.messages.get(this.order.at(-1));
     return last?.kind === 'tool' ? last.question : undefined;

@@ -1,13 +1,13 @@
-// The conversation in the document: its turns, where one looks, older pages above.
+// The view of the conversation: turns, scroll position, loading of older pages.
 
 import { $, make } from './dom.js';
 import { TurnView } from './turn.js';
 import { t } from './words.js';
 
-/** So close to the end, in pixels, somebody looks at the newest. */
+/** Distance from the end within which new messages are scrolled into view. */
 const NEAR_PX = 60;
 
-/** Words for ways in which a run ends without its answer. */
+/** Texts for runs that end without an answer, by status. */
 const ENDS = { timeout: t`This took longer than allowed.`, error: t`Something went wrong.`, interrupted: t`Stopped.` };
 
 export class Transcript {
@@ -32,7 +32,7 @@ export class Transcript {
     this.change();
   }
 
-  /** Shows what has changed, with the next frame of the screen. */
+  /** Redraws in the next animation frame. */
   change() {
     this.frame ||= requestAnimationFrame(() => { this.frame = 0; this.draw(); });
   }
@@ -67,28 +67,28 @@ export class Transcript {
     const isWorking = isRunning && isLast;
     const run = thread.runs.get(turn.run);
     const state = { isLast, isBusy: isRunning, isWorking, note: isLast ? thread.note : '', failure: isWorking ? null : failureOf(run, turn) };
-    // Words that grow and tools that run show by themselves that something goes on.
+    // Growing text and running tools already show activity.
     const results = new Set(turn.items.map(item => item.call));
     const grows = last?.done === false && (last.text || last.reasoning);
     state.quiet = Boolean(state.note) || !(grows || turn.items.some(item => item.calls?.some(call => !results.has(call.id))));
     const tasks = turn.items.flatMap(item => item.calls ?? []).map(call => thread.tasks.get(call.id)).filter(Boolean).map(task => `${task.state}${task.steps.length}`);
     const approvals = [...thread.approvals.values()].filter(asked => asked.run_id === turn.run).map(asked => asked.id + asked.status);
-    const signature = JSON.stringify([state, tasks, approvals, turn.human?.text, turn.human?.isUnsaid, turn.run,
+    const signature = JSON.stringify([state, tasks, approvals, turn.human?.text, turn.human?.isUnsaved, turn.run,
       turn.items.map(item => [item.id, item.text.length, item.reasoning?.length, item.calls?.length, item.done, item.rating, item.isError])]);
     if (signature === view.signature) return;
     view.signature = signature;
     view.update(turn, state);
   }
 
-  /** Shows what waits in line. */
+  /** Shows the queued messages. */
   showQueue() {
     const { queue } = this.conversation;
     $('queue').replaceChildren(...queue.filter(one => one.message).map(one => make('div', { className: 'waiting' },
       make('span', { className: 'bubble', dir: 'auto', textContent: one.message.text }),
-      make('span', { className: 'hint' }, t`waits its turn`, ' ', make('button', { type: 'button', className: 'link', textContent: t`Take back`, onclick: () => this.actions.unqueue(one) })))));
+      make('span', { className: 'hint' }, t`queued`, ' ', make('button', { type: 'button', className: 'link', textContent: t`Remove`, onclick: () => this.actions.unqueue(one) })))));
   }
 
-  /** Offers what may be asked next. */
+  /** Shows suggested messages. */
   suggest(list) {
     this.below.replaceChildren(...list.map(text => make('button', { type: 'button', className: 'idea', dir: 'auto', textContent: text, onclick: () => this.actions.say(text) })));
     this.stay();
@@ -101,12 +101,12 @@ export class Transcript {
     try {
       if (await this.conversation.older()) {
         this.draw();
-        // What one reads stays where it is.
+        // Keep the visible part in place.
         if (anchor?.isConnected) this.scroll.scrollTop += anchor.getBoundingClientRect().top - top;
       }
-    } catch { /* Scrolling on tries once more. */ }
+    } catch { /* Further scrolling retries. */ }
     this.loading = false;
-    // It tells of changes only: whoever still looks at the top gets more.
+    // The observer reports changes only. Observing again loads more if the top is still visible.
     this.above.unobserve($('older'));
     this.above.observe($('older'));
   }
@@ -117,7 +117,7 @@ export class Transcript {
     $('down').hidden = this.atBottom;
   }
 
-  /** Keeps the newest in sight for those who look at it. */
+  /** Stays at the end if the view was there. */
   stay() {
     if (this.atBottom) this.scroll.scrollTop = this.scroll.scrollHeight;
     else $('down').hidden = false;
@@ -130,11 +130,11 @@ export class Transcript {
   }
 }
 
-/** Says of a turn whose run ended otherwise than with an answer what happened. */
+/** Returns the failure text of a turn whose run did not succeed, or null. */
 function failureOf(run, turn) {
   if (!run || run.status === 'success' || !ENDS[run.status]) return null;
   if (run.status === 'interrupted') return { text: ENDS.interrupted, isStop: true };
-  // A run that was taken back has another one in its place.
+  // A rolled-back run has been replaced by another one.
   if (run.error === 'Rolled back by user') return turn.items.length ? null : { text: ENDS.interrupted, isStop: true };
   return { text: run.error || ENDS[run.status], isStop: false };
 }

@@ -1,9 +1,10 @@
-// A turn in the document: what a person said, and the answer to it.
+// The view of a turn: a user's message and its answer.
 
 import { copyButton, dateText, icon, iconButton, make, plain, sizeText } from './dom.js';
 import { fileUrl } from './api.js';
 import { approval } from './approval.js';
 import { changesBadge, mayChangeFiles } from './changes.js';
+import { form } from './form.js';
 import { MarkdownView } from './markup.js';
 import { StepView, call, thought } from './step.js';
 import { t } from './words.js';
@@ -11,11 +12,11 @@ import { t } from './words.js';
 const IMAGE = /\.(?:png|jpe?g|gif|webp|avif|bmp|svg)$/i;
 export const isImage = name => IMAGE.test(name ?? '');
 
-/** So many steps stay in sight once an answer is there. */
+/** Maximum number of steps that stay unfolded after a run. */
 const STEPS_IN_SIGHT = 3;
 
 export class TurnView {
-  /** `actions` is what a person can do with a turn; `thread` the thread that it belongs to. */
+  /** `thread` contains the turn; `actions` are the handlers of its buttons. */
   constructor(thread, actions) {
     Object.assign(this, { thread, actions, parts: new Map(), edits: false });
     this.you = make('div', { className: 'you' });
@@ -36,7 +37,7 @@ export class TurnView {
 
   showQuestion() {
     const { human } = this.turn;
-    const mayEdit = this.state.isLast && !this.state.isBusy && human && !human.isUnsaid && (this.turn.run || human.hasRun === false);
+    const mayEdit = this.state.isLast && !this.state.isBusy && human && !human.isUnsaved && (this.turn.run || human.hasRun === false);
     const signature = JSON.stringify([human?.id, human?.text, human?.files, mayEdit, this.edits]);
     if (signature === this.asked) return;
     this.asked = signature;
@@ -44,7 +45,7 @@ export class TurnView {
     if (this.edits) { this.you.replaceChildren(this.editor(human)); return; }
     const files = make('div', { className: 'files' }, ...(human.files ?? []).map(file => fileCard(this.thread, file, this.actions)));
     const tools = make('div', { className: 'tools' }, copyButton(t`Copy message`, () => human.text),
-      mayEdit && iconButton('i-pencil', t`Edit and send again`, () => this.edit(true)));
+      mayEdit && iconButton('i-pencil', t`Edit and send again`, () => this.edit(true), 'quiet-button edit'));
     this.you.replaceChildren(make('h2', { className: 'unseen', textContent: human.sender ? t`${plain(human.sender)} said` : t`You said` }),
       human.sender ? make('span', { className: 'sender', textContent: plain(human.sender), 'aria-hidden': 'true' }) : '',
       human.files?.length ? files : '',
@@ -55,7 +56,7 @@ export class TurnView {
     this.edits = on;
     this.showQuestion();
     if (on) this.you.querySelector('textarea').focus();
-    else this.you.querySelector('[aria-label^="Edit"]')?.focus();
+    else this.you.querySelector('.edit')?.focus();
   }
 
   editor(human) {
@@ -74,7 +75,7 @@ export class TurnView {
         make('button', { className: 'button main', textContent: t`Send` })));
   }
 
-  /** Shows the parts of the answer in their order: steps, words, files, questions. */
+  /** Shows the parts of the answer in order: steps, texts, files, questions. */
   showParts() {
     const wanted = partsOf(this.turn, this.state, this.thread, this.actions);
     const keys = new Set(wanted.map(part => part.key));
@@ -111,16 +112,16 @@ export class TurnView {
     this.foot.replaceChildren(...parts);
   }
 
-  /** Returns the badge of a run, which is asked for once. */
+  /** Returns the badge of a run, which is created once. */
   changes(run) {
     if (this.changed?.run !== run) this.changed = { run, badge: changesBadge(this.thread.id, run) };
     return this.changed.badge;
   }
 
   failure({ text, isStop }) {
-    // What was stopped in mid-sentence is answered again, not gone on with.
+    // A partial answer is regenerated instead of continued.
     const mayTry = this.state.isLast && !this.state.isBusy && !(isStop && this.turn.items.at(-1)?.kind === 'ai');
-    const again = mayTry && make('button', { type: 'button', className: 'button', textContent: isStop ? t`Go on` : t`Try again`, onclick: () => this.actions.retry(this.turn) });
+    const again = mayTry && make('button', { type: 'button', className: 'button', textContent: isStop ? t`Continue` : t`Try again`, onclick: () => this.actions.retry(this.turn) });
     return make('div', { className: isStop ? 'failure stopped' : 'failure' }, isStop ? '' : icon('i-alert'), make('p', { textContent: text }), again);
   }
 
@@ -133,8 +134,8 @@ export class TurnView {
     const words = () => this.turn.items.filter(item => item.kind === 'ai' && item.text).map(item => item.text).join('\n\n');
     const seconds = this.turn.items.findLast(item => item.kind === 'ai')?.seconds;
     return make('div', { className: 'tools' }, copyButton(t`Copy answer`, words),
-      mayRedo && iconButton('i-redo', t`Answer again`, () => this.actions.regenerate(this.turn)),
-      !this.state.isBusy && iconButton('i-branch', t`Branch off here`, () => this.actions.branch(this.turn)),
+      mayRedo && iconButton('i-redo', t`Regenerate answer`, () => this.actions.regenerate(this.turn)),
+      !this.state.isBusy && iconButton('i-branch', t`Branch from here`, () => this.actions.branch(this.turn)),
       run && rate(1, 'i-up', t`Good answer`), run && rate(-1, 'i-down', t`Bad answer`),
       seconds > 1 && make('span', { className: 'took', textContent: t`${seconds} s` }));
   }
@@ -169,8 +170,8 @@ function partsOf({ items, run, hasRun }, state, thread, actions) {
   return [...parts, ...handed];
 }
 
-/** What is said of an answer that its provider cut. */
-const CUTS = { length: t`This answer was cut off: it reached the longest length that the model may write.`, content_filter: t`A filter of the provider cut this answer off.` };
+/** Texts for truncated answers, by finish reason. */
+const CUTS = { length: t`This answer was cut off at the model’s output limit.`, content_filter: t`This answer was cut off by the provider’s content filter.` };
 
 const PARTS = {
   approval,
@@ -218,18 +219,26 @@ const PARTS = {
     const words = make('div', { className: 'words' });
     const options = make('div', { className: 'options' });
     const view = new MarkdownView(words);
+    let fields = null;
     const update = ({ question, text }, { isLast, isBusy }) => {
       view.update(question.question || text, true);
+      if (question.fields?.length) {
+        fields ??= form(question, actions);
+        // Keep the form, as it may have a draft.
+        if (!isLast || isBusy) fields.remove();
+        else if (!fields.isConnected) options.after(fields);
+        return;
+      }
       const choices = isLast && !isBusy ? question.options ?? [] : [];
       options.replaceChildren(...choices.map(({ label, value }) =>
         make('button', { type: 'button', className: 'button option', dir: 'auto', textContent: plain(label), onclick: () => actions.say(value ?? label) })));
-      if (choices.length) options.append(make('span', { className: 'hint', textContent: t`or write an answer below` }));
+      if (choices.length) options.append(make('span', { className: 'hint', textContent: t`or type an answer below` }));
     };
     return { node: make('div', { className: 'question' }, words, options), update };
   },
 };
 
-/** Makes what stands for a file: a picture, or its name and size. */
+/** Creates a button for a file: an image, or its name and size. */
 export function fileCard(thread, { name, size, path }, actions, asPicture = isImage(name)) {
   const open = () => path && actions.openFile({ name, size, path });
   if (path && asPicture) {
@@ -242,7 +251,7 @@ export function fileCard(thread, { name, size, path }, actions, asPicture = isIm
     make('span', { className: 'file-name', textContent: plain(name) }), size >= 0 ? make('span', { className: 'file-size', textContent: sizeText(size) }) : '');
 }
 
-/** Makes a link to, or a picture of, one of the agent's files; null for any other address. */
+/** Creates a link to a file of the agent, or an image of it. Returns null for other URLs. */
 function fileLink(thread, actions, url, asImage, label) {
   const path = /^(?:sandbox:)?(\/mnt\/user-data\/(?:outputs|uploads)\/.+)$/.exec(url)?.[1];
   if (!path) return null;

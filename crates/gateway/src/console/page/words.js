@@ -1,24 +1,24 @@
-// Words of the page in the language of the browser. English stands in the code; other languages have a table each.
+// Texts of the page in the browser's language. English is in the code; other languages have a table each.
 
 import { CHINESE } from './zh-hans.js';
 
 const TABLES = { en: {}, zh: CHINESE };
 
-/** The first language of the browser for which there are words. */
+/** The browser's first language with a table. */
 export const language = (navigator.languages ?? []).map(tag => tag.split('-')[0].toLowerCase()).find(tag => TABLES[tag]) ?? 'en';
 
 const table = TABLES[language];
 
-/** Returns a text in that language: t`${count} rows` is looked up as "{0} rows". */
+/** Translates a text: t`${count} rows` is looked up as "{0} rows". */
 export function t(parts, ...values) {
   const english = parts.reduce((text, part, at) => `${text}{${at - 1}}${part}`);
   return (table[english] ?? english).replace(/\{(\d)\}/g, (_, at) => values[at]);
 }
 
-/** Attributes that people read or hear. */
+/** Attributes with translatable texts. */
 const ATTRIBUTES = ['title', 'aria-label', 'placeholder'];
 
-/** Puts what stands in the document into that language. */
+/** Translates the texts of the document. */
 function translate() {
   document.documentElement.lang = language === 'zh' ? 'zh-Hans' : language;
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

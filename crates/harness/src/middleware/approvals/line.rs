@@ -1,19 +1,19 @@
 //! Describes the effect of a call, so that users see the action that they approve: in one line, and in full where the
 //! line leaves something out.
 //!
-//! The line shows every argument, whatever the others are: each value is cut separately, at both ends, with the number
-//! of omitted characters. Characters that are invisible or ambiguous are escaped.
+//! The line shows every argument, however long the others are: each value is cut separately, at both ends, with the
+//! number of omitted characters. Characters that are invisible or ambiguous are escaped.
 
 use pudu_base::{ToolCall, foreign};
 use serde_json::Value;
 
-/// Characters shown of a command's beginning and end.
+/// Numbers of characters shown from the beginning and the end of a command.
 const COMMAND: (usize, usize) = (500, 250);
-/// Characters shown of a string argument's beginning and end.
+/// Numbers of characters shown from the beginning and the end of a string argument.
 const TEXT: (usize, usize) = (100, 40);
-/// Characters shown of all arguments together.
+/// Numbers of characters shown from the beginning and the end of all arguments together.
 const ALL: (usize, usize) = (900, 300);
-/// Characters shown of a tool's note on a call.
+/// Numbers of characters shown from the beginning and the end of a tool's note on a call.
 const NOTE: (usize, usize) = (200, 40);
 /// Maximum number of list items shown.
 const LIST: usize = 20;
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_argument_hides_no_other_and_what_a_call_comes_to_stands_first() {
+    fn a_long_argument_hides_no_other_and_the_note_comes_first() {
         let args = json!({"soul": "x".repeat(9000), "tool_groups": ["bash"], "skills": [], "model": {"a": [1, null]}});
         let (head, tail) = ("x".repeat(100), "x".repeat(40));
         assert_eq!(
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_command_both_ends_show() {
+    fn both_ends_of_a_long_command_are_shown() {
         let script = format!("echo {}; rm -rf ~/notes", "x".repeat(9000));
         let line = line_for("bash", json!({"command": script}), None);
         assert!(line.starts_with("`echo xxx") && line.ends_with("; rm -rf ~/notes`"), "{line}");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_line_leaves_out_can_be_read_whole() {
+    fn parts_omitted_from_the_line_can_be_read_in_full() {
         let all = |tool: &str, args: Value| {
             let call = ToolCall { id: "c".into(), name: tool.into(), args, garbled: None };
             whole(&call, call.args.get("command").and_then(Value::as_str))
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_show_or_would_show_as_something_else_is_written_out() {
+    fn invisible_and_ambiguous_characters_are_escaped() {
         for (script, expect) in [
             ("ls # note\nrm -rf ~", "`ls # note⏎rm -rf ~`"),
             ("ls\r\n\tcat", "`ls⏎⇥cat`"),

@@ -31,25 +31,25 @@ fn with_secret(name: &str, secret: &str, autonomous: bool) -> Skill {
 }
 
 #[test]
-fn secrets_are_lent_to_a_skill_that_was_asked_for_or_says_that_reading_is_enough() {
+fn secrets_are_available_to_requested_skills_and_to_autonomous_ones() {
     let skills: Arc<[Skill]> =
         [with_secret("mail", "MAIL_KEY", false), with_secret("erp", "ERP_KEY", true), skill("free", None)]
             .into();
     let read = |name: &str| call("c", "read_file", &format!("/mnt/skills/public/{name}/SKILL.md"));
-    let lent = |updates: Vec<Update>| {
+    let secret_names = |updates: Vec<Update>| {
         let state = ThreadState::fold(updates);
         let run_state = RunState::new("t".into(), "r".into(), 0, state, Arc::new(Replay::default()));
         SkillPolicy::new(skills.clone(), Some("1".into())).secret_names(&run_state)
     };
-    assert_eq!(lent(vec![human("1", "hello")]), [""; 0]);
-    assert_eq!(lent(vec![human("1", "/mail send it")]), ["MAIL_KEY"]);
-    assert_eq!(lent(vec![human("1", "/free do it")]), [""; 0]);
+    assert_eq!(secret_names(vec![human("1", "hello")]), [""; 0]);
+    assert_eq!(secret_names(vec![human("1", "/mail send it")]), ["MAIL_KEY"]);
+    assert_eq!(secret_names(vec![human("1", "/free do it")]), [""; 0]);
     let reads = |name: &str, error| vec![human("1", "go"), says("2", vec![read(name)]), result("c", error)];
-    assert_eq!(lent(reads("mail", false)), [""; 0], "reading is not enough");
-    assert_eq!(lent(reads("erp", false)), ["ERP_KEY"]);
-    assert_eq!(lent(reads("erp", true)), [""; 0]);
-    // What came before this run is no matter any more.
-    assert_eq!(lent(vec![human("0", "/mail x"), human("1", "and now?")]), [""; 0]);
+    assert_eq!(secret_names(reads("mail", false)), [""; 0], "reading is not enough");
+    assert_eq!(secret_names(reads("erp", false)), ["ERP_KEY"]);
+    assert_eq!(secret_names(reads("erp", true)), [""; 0]);
+    // Earlier runs no longer matter.
+    assert_eq!(secret_names(vec![human("0", "/mail x"), human("1", "and now?")]), [""; 0]);
 }
 
 fn message(message: Message) -> Update {
@@ -93,7 +93,7 @@ fn result(call: &str, error: bool) -> Update {
     }))
 }
 
-/// What the model did to read a skill.
+/// The messages with which the model reads a skill.
 fn read(name: &str, error: bool) -> Vec<Update> {
     let path = format!("/mnt/skills/public/{name}/SKILL.md");
     vec![says(&format!("a-{name}"), vec![call(name, "read_file", &path)]), result(name, error)]
@@ -109,7 +109,7 @@ fn run_state(updates: impl IntoIterator<Item = Update>) -> RunState {
     )
 }
 
-/// Tells which of some tools may be used.
+/// Returns which of these tools may be used.
 fn allowed(first: &str, updates: Vec<Update>) -> Vec<&'static str> {
     let run_state = run_state(updates);
     let mut policy = SkillPolicy::new(skills(), Some(first.into()));
@@ -135,17 +135,17 @@ fn tools_are_the_union_of_what_active_skills_declare() {
     check(vec![ask("/unknown")], &ALL);
     check(vec![ask("see /bound")], &ALL);
     check(vec![ask("/bound/x")], &ALL);
-    // One that does not declare adds nothing and frees nobody.
+    // A skill without declared tools adds none and lifts no restriction.
     check(vec![ask("/bound"), read("free", false)], &["read_file", "present_files", "web_search"]);
     check(
         vec![ask("/bound"), read("wide-one", false)],
         &["read_file", "present_files", "bash", "web_search"],
     );
     check(vec![ask("hello"), read("wide-one", false)], &["read_file", "present_files", "bash"]);
-    // Neither a read that failed nor one that is only wanted makes a skill active.
+    // Neither a failed nor an unfinished read makes a skill active.
     check(vec![ask("hello"), read("wide-one", true)], &ALL);
     check(vec![ask("hello"), vec![read("wide-one", false).remove(0)]], &ALL);
-    // A message that steers the run may bring one along.
+    // A steering message may start a skill.
     check(
         vec![ask("hello"), read("free", false), vec![human("s", "/none now")]],
         &["read_file", "present_files"],
@@ -161,41 +161,41 @@ fn the_next_run_begins_without_skills() {
 }
 
 #[test]
-fn a_refused_call_tells_why() {
+fn a_refused_call_gives_the_reason() {
     let run_state = run_state([human("h", "/bound do it")]);
     let mut policy = SkillPolicy::new(skills(), Some("h".into()));
     let Gate::Deny(text) = policy.before_tool(&run_state, &call("c", "bash", "")) else {
-        panic!("it is allowed")
+        panic!("the tool is allowed")
     };
     assert_eq!(
         text,
         "Error: bash may not be used while the skill bound is active. It allows web_search, besides read_file, ls, glob, grep, \
-         list_uploaded_files, tool_search, describe_skill, ask_clarification, present_files. Do this with those, or say why it takes more."
+         list_uploaded_files, tool_search, describe_skill, ask_clarification, present_files. Use those tools, or explain why they are not enough."
     );
 }
 
 #[tokio::test]
-async fn the_skill_stands_below_the_words_that_ask_for_it_and_stays_there() {
+async fn the_skill_follows_the_requesting_message_and_stays_there() {
     let mut run_state =
         run_state([human("old", "/free before"), says("a", vec![]), human("h", "/bound the news")]);
     let messages: Vec<Arc<Message>> = run_state.state().messages.values().cloned().collect();
     let mut request = Request { messages: messages.clone(), ..Request::default() };
     let mut policy = SkillPolicy::new(skills(), Some("h".into()));
     policy.before_model(&mut run_state, &mut request).await.unwrap();
-    let told = |message: &Arc<Message>| match &**message {
+    let text_of = |message: &Arc<Message>| match &**message {
         Message::Human(human) => human.to_model_text().into_owned(),
         other => other.text().to_owned(),
     };
-    let texts: Vec<String> = request.messages.iter().map(told).collect();
+    let texts: Vec<String> = request.messages.iter().map(text_of).collect();
     let expect = "/bound the news\n\n<skill name=\"bound\" path=\"/mnt/skills/public/bound/SKILL.md\">\n# How to bound\n</skill>\n\n\
-                  The message above asks for the skill bound by its first word; what follows that word is the request. Do it as the skill \
-                  says, and later requests only where they go on with it. Its other files are in /mnt/skills/public/bound. While it is active only these tools may be used: read_file, ls, \
+                  The message above requests the skill bound by its first word; the rest of the message is the request. Follow the \
+                  skill for this request, and for later requests only if they continue it. Its other files are in /mnt/skills/public/bound. While it is active only these tools may be used: read_file, ls, \
                   glob, grep, list_uploaded_files, tool_search, describe_skill, ask_clarification, present_files, web_search.";
     assert_eq!(texts, ["/free before", "x", expect]);
     assert_eq!(run_state.state().messages.values().cloned().collect::<Vec<_>>(), request.messages);
     let Message::Human(asks) = &*run_state.state().messages[&MessageId::from("h")] else { unreachable!() };
-    assert_eq!(asks.text, "/bound the news", "the words are the person's");
-    // The next run asks with the same bytes, whatever became of the skill.
+    assert_eq!(asks.text, "/bound the news", "the text is the person's");
+    // The next run sends the same bytes even if the skill was changed.
     let mut next = Request { messages: request.messages.clone(), ..Request::default() };
     let mut later = SkillPolicy::new(Arc::default(), Some("later".into()));
     later.before_model(&mut run_state, &mut next).await.unwrap();
@@ -203,7 +203,7 @@ async fn the_skill_stands_below_the_words_that_ask_for_it_and_stays_there() {
 }
 
 #[test]
-fn a_skill_that_people_do_not_start_has_no_name_behind_a_slash() {
+fn a_skill_that_users_cannot_start_has_no_slash_name() {
     let hidden = SkillInvocation { by_model: true, by_people: false };
     let skills = [Skill { invocation: hidden, ..skill("helper", None) }, skill("free", None)];
     assert_eq!(named(&skills, "free").map(|skill| skill.name.as_str()), Some("free"));

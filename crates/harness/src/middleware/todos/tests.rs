@@ -3,7 +3,7 @@ use pudu_base::{Outcome, Todo, TodoStatus, Tool, ToolCall, ToolCx, ToolError, To
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The tool that writes the list, as the harness knows it.
+/// The name and schema of the tool that writes the list.
 struct Writes(Arc<ToolSpec>);
 
 impl Tool for Writes {
@@ -45,7 +45,7 @@ fn writes(id: &str, statuses: &[&str]) -> ToolCall {
 }
 
 #[tokio::test]
-async fn an_answer_with_something_left_is_sent_back_twice_and_then_stands() {
+async fn an_answer_with_open_entries_is_sent_back_twice_and_then_accepted() {
     let open = writes("1", &["completed", "in_progress"]);
     let bench = bench(vec![
         calls(vec![open]),
@@ -58,12 +58,18 @@ async fn an_answer_with_something_left_is_sent_back_twice_and_then_stands() {
     let asked = bench.asked();
     let reminded = |at: usize| asked[at].last().unwrap().starts_with("reminder: You have answered");
     assert_eq!((0..4).filter(|at| reminded(*at)).collect::<Vec<_>>(), [2, 3], "{asked:?}");
-    assert!(asked[2].last().unwrap().contains("- [in progress] step 1\n"), "only what is left: {asked:?}");
-    assert!(asked.windows(2).all(|pair| pair[1].starts_with(&pair[0])), "a request begins as the last one");
+    assert!(
+        asked[2].last().unwrap().contains("- [in progress] step 1\n"),
+        "only the open entries: {asked:?}"
+    );
+    assert!(
+        asked.windows(2).all(|pair| pair[1].starts_with(&pair[0])),
+        "a request begins like the previous one"
+    );
 }
 
 #[tokio::test]
-async fn a_list_that_is_done_or_of_an_earlier_run_holds_up_no_answer() {
+async fn a_finished_or_earlier_list_delays_no_answer() {
     let done = bench(vec![calls(vec![writes("1", &["completed"])]), text_reply("Done.")]);
     assert_eq!(done.run(Some("do it")).await.1.text, "Done.");
     let left = Update::Todos(vec![Todo { content: "old".into(), status: TodoStatus::Pending }]);
@@ -71,7 +77,9 @@ async fn a_list_that_is_done_or_of_an_earlier_run_holds_up_no_answer() {
     let later = bench(vec![answer]).past(vec![steps, left]);
     assert_eq!(later.run(Some("hi")).await.1.text, "Hello.");
     let asked = later.asked();
-    assert!(asked[0].last().unwrap().contains("no longer to be seen above. It stands so:\n- [pending] old"));
+    assert!(
+        asked[0].last().unwrap().contains("no longer visible above. Its current state:\n- [pending] old")
+    );
 }
 
 #[tokio::test]
@@ -80,12 +88,12 @@ async fn a_list_out_of_sight_is_shown_once() {
     let looks = || calls(vec![call("1", "reads", json!({}))]);
     let bench = bench(vec![looks(), looks(), text_reply("Hello.")]).past(vec![human("q", "before"), left]);
     bench.run(Some("hi")).await;
-    let shown = bench.asked()[2].iter().filter(|line| line.contains("It stands so")).count();
+    let shown = bench.asked()[2].iter().filter(|line| line.contains("Its current state")).count();
     assert_eq!(shown, 1, "{:?}", bench.asked());
 }
 
 #[tokio::test]
-async fn two_lists_in_one_reply_are_both_refused_and_readers_see_each_list_whole() {
+async fn two_lists_in_one_reply_are_refused_and_readers_see_complete_lists() {
     let both = vec![writes("1", &["pending"]), writes("2", &["completed"])];
     let replies = vec![
         calls(both),

@@ -1,4 +1,4 @@
-//! Calls that guardrails allow and refuse.
+//! Calls that guardrails allow or refuse.
 
 use crate::{
     ApprovalPolicy,
@@ -15,7 +15,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-/// Refuses calls of a tool from the second time on that it is asked about them, or from the first; remembers all.
+/// Refuses calls of a tool from the first or the second request on, and records all requests.
 #[derive(Default)]
 struct ScriptedGuard {
     refuses: &'static str,
@@ -38,7 +38,7 @@ impl Guardrail for ScriptedGuard {
     }
 }
 
-/// Approves all, and counts how often.
+/// Approves everything, and counts the requests.
 #[derive(Default)]
 struct Yes(AtomicU32);
 
@@ -54,11 +54,11 @@ impl Approver for Yes {
     }
 }
 
-const REFUSED: &str = "Error: a guardrail does not allow this call of writes (oap.denied): not today. Do not try to get \
-                       around it; do it in another way that is allowed, or say what you would have done.";
+const REFUSED: &str = "Error: a guardrail does not allow this call of writes (oap.denied): not today. Do not try to bypass \
+                       it; use another way that is allowed, or describe what you would have done.";
 
 #[tokio::test]
-async fn a_refused_call_is_not_made_and_asks_nobody_and_its_neighbours_are_made() {
+async fn a_refused_call_asks_no_user_and_other_calls_are_made() {
     let both = vec![call("1", "writes", json!({})), call("2", "reads", json!({}))];
     let mut bench = Bench::new(vec![calls(both), text_reply("done")]);
     let (guard, yes) =
@@ -76,7 +76,7 @@ async fn a_refused_call_is_not_made_and_asks_nobody_and_its_neighbours_are_made(
 }
 
 #[tokio::test]
-async fn what_was_allowed_before_people_approved_it_is_asked_for_again_when_they_have() {
+async fn guardrails_are_evaluated_again_after_an_approval() {
     let mut bench = Bench::new(vec![calls(vec![call("1", "writes", json!({}))]), text_reply("done")]);
     let guard = ScriptedGuard { refuses: "writes", lets_through: AtomicU32::new(1), ..Default::default() };
     bench.agent.guardrail = Some(Arc::new(guard));
@@ -90,7 +90,7 @@ async fn what_was_allowed_before_people_approved_it_is_asked_for_again_when_they
 }
 
 #[tokio::test]
-async fn a_call_that_is_refused_anyway_is_no_matter_of_a_guardrail() {
+async fn a_refused_call_is_not_passed_to_guardrails() {
     let mut bench = Bench::new(vec![calls(vec![call("1", "flies", json!({}))]), text_reply("done")]);
     let guard = Arc::new(ScriptedGuard::default());
     bench.agent.guardrail = Some(guard.clone());
@@ -99,7 +99,7 @@ async fn a_call_that_is_refused_anyway_is_no_matter_of_a_guardrail() {
 }
 
 #[tokio::test]
-async fn calls_of_sub_agents_are_guarded_and_told_as_theirs() {
+async fn calls_of_sub_agents_are_guarded_and_marked() {
     let task = json!({"description": "d", "prompt": "p", "subagent_type": "general-purpose"});
     let mut bench = Bench::new(vec![
         calls(vec![call("1", "task", task)]),
@@ -117,7 +117,7 @@ async fn calls_of_sub_agents_are_guarded_and_told_as_theirs() {
     assert_eq!(bench.asked()[2].last().unwrap(), &format!("tool: {REFUSED}"));
 }
 
-/// Remembers the arguments that it is called with.
+/// Records the arguments of its calls.
 struct TypedProbe {
     spec: Arc<ToolSpec>,
     called: Mutex<Vec<Value>>,
@@ -143,18 +143,18 @@ impl Tool for TypedProbe {
     }
 }
 
-/// Refuses what it is not asked about in its final form.
+/// Refuses arguments that are not in their final form.
 struct FinalArguments(Value);
 
 impl Guardrail for FinalArguments {
     fn evaluate<'a>(&'a self, call: &'a GuardedCall) -> BoxFuture<'a, GuardrailVerdict> {
-        assert_eq!(call.args, self.0, "what is judged is what is done");
+        assert_eq!(call.args, self.0, "the checked arguments are the executed ones");
         Box::pin(std::future::ready(GuardrailVerdict::Allow))
     }
 }
 
 #[tokio::test]
-async fn a_tool_gets_arguments_of_its_schema_and_is_found_by_a_garbled_name() {
+async fn arguments_are_coerced_and_garbled_tool_names_are_repaired() {
     let (raw, expect) =
         (json!({"n": "3", "tags": "[\"x\",\"y\"]", "q": "5"}), json!({"n": 3, "tags": ["x", "y"], "q": "5"}));
     for name in ["typed_go", "typed_go<|channel|>commentary", "functions.typed_go"] {
@@ -171,19 +171,23 @@ async fn a_tool_gets_arguments_of_its_schema_and_is_found_by_a_garbled_name() {
             }
             _ => None,
         });
-        assert_eq!(kept, Some(("typed_go".to_owned(), raw.clone())), "the thread keeps what was written");
+        assert_eq!(
+            kept,
+            Some(("typed_go".to_owned(), raw.clone())),
+            "the thread keeps the original arguments"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_call_that_ended_the_process_is_known_whatever_its_arguments_became() {
+async fn a_call_that_ended_the_process_is_recognised_after_coercion() {
     let raw = json!({"n": "3"});
-    let begun = call("1", "typed_go", raw);
-    let mut past = vec![crate::fixture::human("h", "go"), crate::fixture::assistant(vec![begun])];
+    let open_call = call("1", "typed_go", raw);
+    let mut past = vec![crate::fixture::human("h", "go"), crate::fixture::assistant(vec![open_call])];
     past.extend([Update::Begin("1".into()), Update::Interrupt("1".into()), Update::Begin("1".into())]);
     let mut bench = Bench::new(vec![text_reply("done")]).past(past);
     let probe = TypedProbe::new("typed_go");
     bench.agent.tools = bench.agent.tools.with(probe.clone());
     bench.run(None).await;
-    assert_eq!(*probe.called.lock().unwrap(), [] as [Value; 0], "it is not made a third time");
+    assert_eq!(*probe.called.lock().unwrap(), [] as [Value; 0], "the call is not made a third time");
 }

@@ -89,7 +89,7 @@ fn a_fact_in_the_persons_own_words_is_stored_with_its_evidence() {
 }
 
 #[test]
-fn traps_store_nothing() {
+fn traps_are_not_stored() {
     let likes_dogs = || new_fact("Likes dogs", "I like dogs");
     for (name, turns, fact) in [
         ("an answer is no source", vec![me("hello there"), bot("I like dogs")], likes_dogs()),
@@ -146,7 +146,7 @@ fn traps_store_nothing() {
             likes_dogs(),
         ),
         (
-            "a word that proves nothing",
+            "a word without evidence",
             vec![me("I saw dogs today"), bot("Nice")],
             new_fact("Likes dogs", "dogs"),
         ),
@@ -155,20 +155,20 @@ fn traps_store_nothing() {
         let applied = Case::new(&turns).apply(&json!({"newFacts": [fact]}));
         assert_eq!(applied.changes, Changes::default(), "{name}");
         assert_eq!(applied.refused[0].reason, RefusedReason::Quote, "{name}");
-        // The same with the best quote that there is: the person's own words.
+        // The same with the best possible quote: the person's own words.
         let own = turns
             .iter()
             .find(|turn| matches!(&turn.by, SaidBy::Person(person) if person.is_self && !turn.hidden));
         let forged = with(fact, "quote", own.unwrap().text.replace('\n', " "));
         let applied = Case::new(&turns).apply(&json!({"newFacts": [forged]}));
-        if name != "a changed quote" && name != "a word that proves nothing" {
+        if name != "a changed quote" && name != "a word without evidence" {
             assert_eq!(applied.changes, Changes::default(), "{name}, forged");
         }
     }
 }
 
 #[test]
-fn what_is_known_or_was_injected_is_not_stored_again() {
+fn known_and_injected_facts_are_not_stored_again() {
     let mut case = Case::new(&[me("as you know, I like green tea a lot"), bot("You like green tea")]);
     case.recalled = vec!["Likes green tea in the morning".to_owned()];
     let quote = "I like green tea";
@@ -238,7 +238,7 @@ fn summaries_need_a_proof_and_lose_sentences_about_uploads() {
 }
 
 #[test]
-fn what_the_person_contradicts_gives_way_to_what_they_say() {
+fn a_contradicted_fact_is_replaced_by_the_persons_statement() {
     let case = Case::new(&[me("I moved to Rome, I do not live in Paris"), bot("ok")]).with(&[
         stored("fact_1", "Lives in Paris", "context", 10),
         stored("fact_2", "Likes tea", "preference", 10),
@@ -251,7 +251,7 @@ fn what_the_person_contradicts_gives_way_to_what_they_say() {
     let quoted = |quote: &str| with(with(removal(Value::Null), "quote", quote), "reason", "gone");
     for (name, facts, removal, expect) in [
         (
-            "its replacement was refused",
+            "the replacement was refused",
             json!([with(rome(), "quote", "no such words")]),
             removal(json!(0)),
             vec![],
@@ -267,7 +267,7 @@ fn what_the_person_contradicts_gives_way_to_what_they_say() {
         let applied = case.apply(&json!({"newFacts": facts, "factsToRemove": [removal]}));
         assert_eq!(gone(&applied), expect, "{name}");
     }
-    // The words of the fact that it replaces are no restatement.
+    // The words of the replaced fact are not a restatement.
     let case = Case::new(&[me("I live in Rome, not in Paris any more"), bot("ok")]).with(&[stored(
         "fact_1",
         "Lives in Paris and not in Rome",
@@ -298,11 +298,11 @@ fn old_facts_are_reviewed_only_when_they_were_offered() {
     assert_eq!(extended.changes.facts.len(), 1);
     let fact = &extended.changes.facts[0];
     assert_eq!(fact.expected_valid_days, Some(130));
-    assert!(!fact.is_stale(90, FactTime::from_millis(NOW + 20 * DAY)), "it is not offered again at once");
+    assert!(!fact.is_stale(90, FactTime::from_millis(NOW + 20 * DAY)), "it is not offered again immediately");
     let both =
         case.apply(&json!({"staleFactsToRemove": [item("fact_1")], "staleFactsToExtend": [item("fact_1")]}));
     assert_eq!((gone(&both), both.changes.facts.len()), (vec!["fact_1"], 0));
-    // Two are too few for a review, and a review may be off.
+    // Two facts are too few for a review, and reviews may be disabled.
     let few = Case::new(&case.turns).with(&facts[1..4]);
     assert!(few.apply(&json!({"staleFactsToRemove": [item("fact_2")]})).changes.is_empty());
     let mut off = Case::new(&case.turns).with(&facts);
@@ -318,7 +318,7 @@ fn old_facts_are_reviewed_only_when_they_were_offered() {
 }
 
 #[test]
-fn confirmations_count_where_they_are_weighed() {
+fn confirmations_count_in_eviction() {
     let answer = json!({"factsToReinforce": [{"id": "fact_1", "scope": "user", "reason": "said so"}, {"id": "fact_1", "scope": "user", "reason": "twice"}]});
     let mut case = Case::new(&[me("Exactly, I like tea"), bot("ok")]).with(&[stored(
         "fact_1",
@@ -326,7 +326,7 @@ fn confirmations_count_where_they_are_weighed() {
         "preference",
         9,
     )]);
-    assert!(case.apply(&answer).changes.is_empty(), "the policy does not weigh it");
+    assert!(case.apply(&answer).changes.is_empty(), "the policy does not consider it");
     case.options.eviction = EvictionPolicy::Hybrid;
     let applied = case.apply(&answer);
     let fact = &applied.changes.facts[0];
@@ -335,11 +335,11 @@ fn confirmations_count_where_they_are_weighed() {
         (Some(1), Some(FactTime::from_millis(NOW)))
     );
     case.turns = vec![me("hello there"), bot("ok")];
-    assert!(case.apply(&answer).changes.is_empty(), "nobody confirmed anything");
+    assert!(case.apply(&answer).changes.is_empty(), "no fact was confirmed");
 }
 
 #[test]
-fn a_merge_says_what_its_sources_say() {
+fn a_merged_fact_agrees_with_its_sources() {
     let facts: Vec<Fact> = (0..8)
         .map(|n| stored(&format!("fact_{n}"), &format!("Likes tea number {n}"), "preference", n))
         .collect();

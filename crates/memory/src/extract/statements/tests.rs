@@ -1,8 +1,8 @@
 use super::*;
 
 #[test]
-fn what_a_person_states_is_kept_and_the_rest_is_not() {
-    assert!(RULES.is_some(), "every pattern is one");
+fn only_statements_of_a_person_are_kept() {
+    assert!(RULES.is_some(), "every pattern compiles");
     for (text, expect) in [
         ("I like tea", &["I like tea"][..]),
         ("I'm a nurse. What should I cook?", &["I'm a nurse."]),
@@ -38,7 +38,7 @@ fn what_a_person_states_is_kept_and_the_rest_is_not() {
 }
 
 #[test]
-fn a_question_or_a_task_says_nothing() {
+fn questions_and_tasks_are_not_statements() {
     for (text, expect) in [
         ("I live in Rome", true),
         ("The deploy is on Friday", true),

@@ -1,4 +1,4 @@
-//! Splits sentences into clauses, each with its own subject or that of the clause before.
+//! Splits sentences into clauses, each with its own subject or that of the previous clause.
 //!
 //! A list stays in one clause, because a negation covers the whole list: "I don't eat meat, fish or eggs".
 
@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 pub(super) enum ClauseSubject {
     /// The speaker.
     Person,
-    /// Another person or a thing, with the noun if there is one: "sister".
+    /// Another person or thing, with the noun if there is one: "sister".
     Another(Option<String>),
 }
 
@@ -26,24 +26,24 @@ const SUBJECTS: &str = " i i'm i've i'd i'll we we're we've my our he she they i
     don't do please nothing nobody ";
 /// The person as a subject.
 const NOMINATIVES: &str = " i i'm i've i'd i'll we we're we've we'd ";
-/// Words that begin a subordinate clause, after which the main clause needs no comma.
+/// Words that begin a subordinate clause. The main clause may follow it without a comma.
 const SUBORDINATORS: &str =
     " since as because when while although though after before once whenever that than what how ";
-/// Words after which "not" belongs to a verb, or to another word of the same clause.
+/// Words before "not" that keep it in the same clause, where it negates a verb or another word.
 const BEFORE_NOT: &str = " i am i'm is are was were be been do does did can could will would shall should may might must have has had \
     or and but if why whether just still really probably definitely certainly absolutely of if it's that's he's she's we're \
     you're they're ought better think know hope guess afraid most to even all so never always simply did have has had ";
-/// Words after "so" that express a degree or a purpose, so that it begins no clause.
+/// Words after "so" that express a degree or a purpose. Such a "so" does not begin a clause.
 const DEGREES: &str = " that much many far long often to ";
 /// Minimum number of words in a clause before "so".
 const MIN_SO_WORDS: usize = 2;
-/// Words after "so" with which it always begins a clause.
+/// Words after "so" that mark "so" as the beginning of a clause.
 const CONSEQUENCES: &str = " the a no i i'm my it that we please don't any this nothing anything ";
 /// Words that begin a clause anywhere.
 const BREAKS: &str = " but although though whereas because ";
-/// Words that begin the subject of a clause with more than one person: "my wife and I".
+/// Words that begin a subject of more than one person: "my wife and I".
 const PAIRS: &str = " my our both neither either the a me ";
-/// Maximum number of words in such a subject before its "and".
+/// Maximum number of words before the "and" of such a subject.
 const MAX_PAIR_WORDS: usize = 4;
 /// Chinese words that begin a clause without a comma.
 const DENSE_BREAKS: [&str; 6] = ["但是", "不过", "然而", "但", "却", "可我"];
@@ -91,7 +91,7 @@ fn spaced_clauses(part: &str) -> Vec<String> {
     all
 }
 
-/// Whether a word begins a clause after others.
+/// Returns whether a word begins a new clause after the words of `clause`.
 fn begins(raw: &str, next: &str, clause: &[&str]) -> bool {
     let word = bare(raw);
     let word = word.as_str();
@@ -148,9 +148,9 @@ const RELATIVES: &str = "wife|husband|spouse|girlfriend|boyfriend|fianc[ée]e?|m
 const DENSE_RELATIVES: &str = "妻子|老婆|媳妇|太太|爱人|先生|老伴|另一半|丈夫|老公|女朋友|男朋友|女友|男友|对象|前任|妈妈|母亲|爸爸|父亲|爸妈|父母|家人|亲戚|哥哥|弟弟|姐姐|妹妹|[表堂][哥弟姐妹叔]|儿子|女儿|闺女|孩子|娃|女婿|奶奶|爷爷|外公|外婆|姥姥|姥爷|婆婆|公公|岳父|岳母|丈母娘|叔叔|阿姨|舅舅|舅妈|姑姑|姑妈|姨妈|伯伯|侄子|侄女|外甥女?|孙子|孙女|朋友|发小|闺蜜|哥们|兄弟|基友|队友|同学|同桌|同事|室友|舍友|邻居|房东|老板|上司|领导|主管|经理|总监|组长|店长|老师|导师|教授|教练|师傅|师[兄姐弟妹]|学[长姐弟妹]|徒弟|学生|客户|顾客|客人|病人|患者|医生|大夫|保姆|实习生|新人|网友|大[爷妈叔哥姐娘婶嫂]|小哥|小姐姐|孩儿?他[爸妈]|主播|博主|租客|住户|司机|保安|快递员|人家|爸|妈|哥|姐|弟|妹";
 /// Chinese forms of address for colleagues and neighbours: "老张", "李姐".
 const DENSE_NAMES: &str = "[老小][张王李赵刘陈杨黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶余潘杜戴夏钟汪田姜范方石姚谭廖邹熊陆孔白崔康邱秦江史顾侯邵孟段雷钱尹黎易常武乔贺赖龚文]|[张王李赵刘陈杨黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶余潘杜戴夏钟汪田任姜范方石姚谭廖邹熊金陆孔白崔康邱秦江史顾侯邵孟龙段雷钱汤尹黎易常武乔贺赖龚文](?:姐|哥|总|老师|医生|经理|叔|阿姨)";
-/// Places and words before another person in Chinese.
+/// Chinese places and determiners that may precede another person.
 const DENSE_OF: &str = r"(?:我们?|咱们?|他|她)?(?:家|班上?|组里?|部门|公司|单位|宿舍|店里|村里|隔壁|楼上|楼下|对门|对面|那边)?(?:的|那个|这个|有个|那位|那户|有位|一个|那|这)?[\p{Han}--[我是两俩二三四五几里在做当跟和与有叫给对为陪带教帮让养照像去到找和]]{0,2}?";
-/// Words before a subject.
+/// Words that may precede a subject.
 const LEAD: &str = r"^\W*(?:(?:and|but|so|because|since|while|although|though|that|whereas|yet|also|now|today|yesterday)\b\W*)*";
 const DENSE_LEAD: &str = r"^\W*(?:而且|而|但是|但|所以|因为|可是|可|现在|其实|不过|另外|对了|然后|说实话|家人们|朋友们|兄弟们|姐妹们|各位|今天|昨天|最近)*\W*";
 
@@ -172,7 +172,7 @@ pub(super) fn subject(clause: &str) -> Option<ClauseSubject> {
     let (_, rest) = plain.split_at(found.get(0).map_or(0, |found| found.end()));
     // "My wife and I", "我老婆和我", and "it's my favourite".
     let is_joint = [" and i ", " and myself "].iter().any(|with| rest.starts_with(with));
-    // A diagnosis is a fact.
+    // A doctor's statement about the person counts as the person's own: a diagnosis is a fact.
     let is_joint = is_joint || ["医生", "大夫"].iter().any(|doctor| plain.contains(&format!("{doctor}说我")));
     let is_joint = is_joint || ["和我", "跟我", "与我"].iter().any(|with| rest.starts_with(with));
     let is_mine = found.get(0).is_some_and(|it| it.as_str().trim_start().starts_with("it"))
@@ -188,7 +188,7 @@ pub(super) fn subject(clause: &str) -> Option<ClauseSubject> {
 }
 
 impl ClauseSubject {
-    /// Whether a fact is about this subject: it is the person, or the fact names it.
+    /// Returns whether a fact can be about this subject: the subject is the person, or the fact names it.
     pub(super) fn is_in(&self, fact: &str) -> bool {
         match self {
             Self::Person => true,
@@ -207,8 +207,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_is_split_where_something_else_is_said() {
-        assert!(RULES.is_some(), "every pattern is one");
+    fn a_sentence_is_split_into_clauses() {
+        assert!(RULES.is_some(), "every pattern compiles");
         for (text, expect) in [
             ("I like tea", &["I like tea"][..]),
             (

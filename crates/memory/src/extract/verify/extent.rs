@@ -1,4 +1,4 @@
-//! The extent of a statement: how often and how long it holds, the number of things, and whether it is retracted.
+//! The extent of a statement: how often and how long it is true, the number of things, and whether it is retracted.
 
 use super::super::refused::RefusedReason;
 use crate::text::simplified;
@@ -33,7 +33,7 @@ static RULES: LazyLock<Option<ExtentRules>> = LazyLock::new(|| {
     })
 });
 
-/// Compares the extent of a fact's clause with that of its source clause.
+/// Compares the extent of a fact's clause with its source clause's.
 pub(super) fn compare(fact: &str, said: &str) -> Result<(), RefusedReason> {
     let Some(rules) = RULES.as_ref() else { return Err(RefusedReason::Opposite) };
     let (fact, said) = (simplified(&fact.to_lowercase()), simplified(&said.to_lowercase()));
@@ -70,7 +70,7 @@ fn counted(rules: &ExtentRules, text: &str) -> Vec<(String, String)> {
     pairs.filter_map(read).flatten().collect()
 }
 
-/// Whether a fact has a word that the same sentence retracts: "Hansen, ugh, autocorrect, Jansen".
+/// Whether a fact contains a word that the same sentence retracts: "Hansen, ugh, autocorrect, Jansen".
 pub(super) fn is_withdrawn(fact: &str, said: &str) -> bool {
     let Some(mark) =
         RULES.as_ref().and_then(|rules| rules.withdrawn.find(&simplified(said)).map(|mark| mark.range()))
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fact_reaches_no_farther_than_its_statement() {
+    fn a_fact_does_not_exceed_its_statement() {
         for (fact, said, expect) in [
             ("Has 5 brothers and 3 nephews", "Got 3 brothers and 5 nephews", false),
             ("Has 5 brothers", "Got 3 brothers and 5 nephews", false),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_taken_back() {
+    fn retracted_words_are_recognised() {
         for (fact, said, expect) in [
             ("Surname is Hansen", "my surname is Hansen, ugh, autocorrect, Jansen with a J", true),
             ("Surname is Jansen", "my surname is Hansen, ugh, autocorrect, Jansen with a J", false),

@@ -1,8 +1,8 @@
 //! Words before a fact that govern it: a main clause, a condition, another subject.
 //!
-//! The words before the person's "I" have to be of a closed class that leaves a statement plain: conjunctions, adverbs,
-//! times and places. Any other words are a main clause ("she thinks I …") or a frame ("suppose I …"), so an unknown
-//! word is rejected too.
+//! The words before the person's "I" must belong to a closed class that does not alter the statement: conjunctions,
+//! adverbs, times and places. Any other words are a main clause ("she thinks I …") or a frame ("suppose I …"), so
+//! unknown words are also rejected.
 
 use super::super::refused::RefusedReason;
 use crate::{
@@ -15,7 +15,7 @@ use std::{collections::HashSet, sync::LazyLock};
 
 /// The person as a subject.
 const NOMINATIVES: &str = " i i'm i've i'd i'll we we're we've we'd we'll ";
-/// Words before a subject that leave the clause plain, beside adverbs in "-ly".
+/// Words before a subject that do not alter the statement, besides adverbs in "-ly".
 const LEADS: &str = " and but so or because cause cuz bc plus also then now today nowadays still just even yes yeah yep yup no nope ok \
     okay well oh ah hey hi hello haha hahaha lol lmao ugh btw fyi ngl tbh imo imho fwiw anyway anyways besides too again sorry thanks \
     please here there yet though although whereas nah morning evening folks guys team all both long story short turns out ps nb \
@@ -26,9 +26,9 @@ const OPENERS: &str = " in on at since for after before during from with without
     given as when whenever while until till because although though contrary apart within over under around past come \
     fridays thursdays wednesdays tuesdays mondays saturdays sundays weekends weekdays mornings evenings nights last \
     once where wherever ";
-/// Words that begin a noun with a clause of its own, or a topic: "the language I use".
+/// Words that begin a noun phrase with a relative clause, or a topic: "the language I use".
 const DETERMINERS: &str = " what everything all the a an my our both neither either half this these ";
-/// Nouns and verbs with which such a beginning describes fiction or another person's words.
+/// Nouns and verbs that turn such an opening into fiction or another person's words.
 const WORLDS: &str = " say says said saying think thinks thought believe believes reckon reckons figure figures assume assumes claim claims \
     insist insists swear swears suggest suggests hint hints guess guesses suspect suspects hear hears read reads report reports write \
     writes wrote mention mentions mentioned announce imply implies lists shows call calls consider considers bet bets hope hopes wish \
@@ -38,7 +38,7 @@ const WORLDS: &str = " say says said saying think thinks thought believe believe
 /// Single words before a subject that make the clause a condition, a question or something imagined.
 const GOVERNORS: &str = " say suppose supposing imagine picture pretend assume assuming unless whether had were was should do does did am are is \
     have has can could would will may might if lest wish think guess hope bet how who why which like translate whose ";
-/// Words, beside leads, that a clause without "I" may have before the words of a fact.
+/// Words, besides `LEADS`, that may precede the words of a fact in a clause without "I".
 const PLAIN: &str = " is are was am be been being it's that's there's here's have has had having got get do does did not never don't doesn't can \
     can't cannot couldn't haven't isn't it this that there of to for as who's a an the some any no my our mine me us i'm been always \
     only also mostly usually really very too pretty quite super half full part whole new old big little own used work working live \
@@ -59,13 +59,13 @@ const AUXILIARIES: &str = " the a an i we i'm i've i'd i'll we'll we're we've am
     currently actually kinda sorta to used love like get have tend started began going want wanted rather prefer hate need learned \
     learnt managed able happen n and then again too already never ever finally once twice recently gonna hope hoping plan planning \
     trying try about thinking of might may maybe wish should must ";
-/// Words before "to" after which the verb is still a fact, beside the fact's own words.
+/// Words before "to" and a verb that leave the verb a fact, besides the fact's own words.
 const CATENATIVES: &str = " have has had get gets got love like happen tend manage able need began begin started start continue learned learnt \
     managed allowed used due proud happy glad sorry afraid lucky moved from back go went next up commute travel to it ";
 /// Words between the person and a noun for them: "I work as a nurse".
 const COPULAS: &str = " am are be been being was were as became become work working works got identify trained qualified born have has \
     teach study studying ";
-/// Words between the person and something that they have.
+/// Words between the person and their possession.
 const POSSESSION: &str = " have has had having got get getting own owned bought adopted inherited keep kept keeping with from my our am are \
     raise raising suffer take taking wear need manage use expecting run ";
 /// Words between the person and their place of residence.
@@ -86,30 +86,30 @@ const SELF_NOUNS: &str = " it it's this that there what name names surname nickn
     pronouns goal dream plan language tongue degree background diagnosis thing truth problem here one most half both all everything ";
 
 /// Chinese words before "我" that govern it.
-const DENSE_GOVERNORS: &str = "说|讲|传|告诉|写|唱|梦|觉得|认为|以为|当我|当作|猜|据|显示|登记|标|记成|怀疑|希望|要求|让我|叫我|劝|逼|催|假|比方|若|倘|除非|哪怕|即使|就算|像|仿佛|演|扮|谁|系统|资料|档案|简历|报告|大意|意思是";
+const CHINESE_GOVERNORS: &str = "说|讲|传|告诉|写|唱|梦|觉得|认为|以为|当我|当作|猜|据|显示|登记|标|记成|怀疑|希望|要求|让我|叫我|劝|逼|催|假|比方|若|倘|除非|哪怕|即使|就算|像|仿佛|演|扮|谁|系统|资料|档案|简历|报告|大意|意思是";
 /// Chinese words that a clause without "我" may have before the words of a fact.
-const DENSE_PLAIN: &str = "这辈子|我们?|咱们?|本人|俺|自己|家里?|全家|这边|这里|那|这|[一二两三四五六七八九十几百千万半\\d]|年|月|日|号|天|周|星期|礼拜|末|点|岁|早上?|晚上?|中午|凌晨|上午|下午|夜里|白天|现在|目前|最近|近来|平时|如今|今天|明天|昨天|今年|明年|去年|前年|下个?|上个?|每|到|从小?|小时候|一直|一般|通常|其实|不过|但是?|而且|所以|因为|反正|对了|顺便|说一下|另外|还有|以及|大家好|你好|嗯|啊|哦|喔|哈|好|真的?|特别|超级?|太|最|更|比较|挺|非常|很|常常?|经常|总是?|老是?|只|又|再|也|都|就|还|刚刚?|才|已经?|正在?|在|是|有|会|能|可以|得|了|着|过|的|地|个|名|位|条|辆|台|套|间|家|不|没有?|别|从不|从没|从来|以前|曾经?|过去|当时?|以后|今后|请|麻烦|用|做|干|开|住|养|叫|姓|属|戴|学|教|卖|买|吃|喝|看|玩|打|跟|和|与|对|给|把|要|想|打算|准备|希望|喜欢|爱|讨厌|习惯|偏好|工作|上班|坐标|老家|现居|职业|身高|体重|生日|爱好|名字|比起|来|去|回|出|起|里|上|们|俩|啦|呢|呀|嘛|哪怕|无论|毕竟|可能|也许|大概|或许|做梦|戒|退休|毕业|结婚|怀孕|单身|大|小|多|少|旁边|附近|第|为|让|一点|下|以|而|则|且|或|带|接|取|成|拿|满|差|快|将|马上|终于|结果|原来|本来|后来|之前|之后";
+const CHINESE_PLAIN: &str = "这辈子|我们?|咱们?|本人|俺|自己|家里?|全家|这边|这里|那|这|[一二两三四五六七八九十几百千万半\\d]|年|月|日|号|天|周|星期|礼拜|末|点|岁|早上?|晚上?|中午|凌晨|上午|下午|夜里|白天|现在|目前|最近|近来|平时|如今|今天|明天|昨天|今年|明年|去年|前年|下个?|上个?|每|到|从小?|小时候|一直|一般|通常|其实|不过|但是?|而且|所以|因为|反正|对了|顺便|说一下|另外|还有|以及|大家好|你好|嗯|啊|哦|喔|哈|好|真的?|特别|超级?|太|最|更|比较|挺|非常|很|常常?|经常|总是?|老是?|只|又|再|也|都|就|还|刚刚?|才|已经?|正在?|在|是|有|会|能|可以|得|了|着|过|的|地|个|名|位|条|辆|台|套|间|家|不|没有?|别|从不|从没|从来|以前|曾经?|过去|当时?|以后|今后|请|麻烦|用|做|干|开|住|养|叫|姓|属|戴|学|教|卖|买|吃|喝|看|玩|打|跟|和|与|对|给|把|要|想|打算|准备|希望|喜欢|爱|讨厌|习惯|偏好|工作|上班|坐标|老家|现居|职业|身高|体重|生日|爱好|名字|比起|来|去|回|出|起|里|上|们|俩|啦|呢|呀|嘛|哪怕|无论|毕竟|可能|也许|大概|或许|做梦|戒|退休|毕业|结婚|怀孕|单身|大|小|多|少|旁边|附近|第|为|让|一点|下|以|而|则|且|或|带|接|取|成|拿|满|差|快|将|马上|终于|结果|原来|本来|后来|之前|之后";
 
-/// Chinese nouns that mean the person, with any predicate.
-const DENSE_SELF_NOUNS: [&str; 14] = [
+/// Chinese nouns that refer to the person with any predicate.
+const CHINESE_SELF_NOUNS: [&str; 14] = [
     "名字", "职业", "工作", "身份", "老家", "专业", "家", "爱好", "岗位", "职位", "籍贯", "母语", "病",
     "住处",
 ];
 
 struct FrameRules {
-    dense: Regex,
-    dense_plain: Regex,
-    /// Something or another person of the speaker's as the subject: "我的理想是".
-    dense_owned: Regex,
+    chinese: Regex,
+    chinese_plain: Regex,
+    /// The speaker's possession, relative or trait as the subject: "我的理想是".
+    chinese_owned: Regex,
     /// A main clause that only affirms the rest: "you should know that", "I have to admit".
     factive: Regex,
 }
 
 static RULES: LazyLock<Option<FrameRules>> = LazyLock::new(|| {
     Some(FrameRules {
-        dense: Regex::new(&format!(r"(?:{DENSE_GOVERNORS}).*(?:我|本人|俺)")).ok()?,
-        dense_plain: Regex::new(DENSE_PLAIN).ok()?,
-        dense_owned: Regex::new(r"我们?的(\p{Han}{1,4}?)(?:是|在|有|叫|会|当|做)").ok()?,
+        chinese: Regex::new(&format!(r"(?:{CHINESE_GOVERNORS}).*(?:我|本人|俺)")).ok()?,
+        chinese_plain: Regex::new(CHINESE_PLAIN).ok()?,
+        chinese_owned: Regex::new(r"我们?的(\p{Han}{1,4}?)(?:是|在|有|叫|会|当|做)").ok()?,
         factive: Regex::new(r"^(?:just )?(?:so )?(?:(?:could|can|would|will) you )?(?:(?:you|u|y'all) (?:should |must |might |may |need to |ought to |better )?(?:also |already )?(?:know|remember)|(?:please )?(?:remember|note|know|keep in mind|bear in mind|don't forget|never forget|be aware)|(?:i|we|i've|i'd|i'm|we're)(?: should| must| have| had| forgot| just| already| already| did| also| better| do| can)*(?: to)?(?: (?:was told|have been told|was informed|been told|say|said|mention|mentioned|add|admit|mean|meant|know|told|tell|found out|realised|realized|noticed|learned|learnt|afraid|glad|happy|proud|lucky|sorry|confess|remember|confirm))(?: you| u| earlier| before)?|it(?:'s| is) (?:true|a fact|because|just)|would it help to know|does it help|(?:my|the) (?:doctor|doc|gp|dentist|therapist|physio) (?:says?|said|confirmed|told me))(?: that)?(?: as)?$").ok()?,
     })
 });
@@ -127,7 +127,7 @@ pub(super) fn check(part: &str, fact: &str, said: &str, is_own: bool) -> Result<
     };
     let (before, behind) = words.split_at(at);
     if plain.chars().any(is_cjk) {
-        return check_dense(dense_lead(&subject, &plain), &simplified(fact));
+        return check_chinese(chinese_lead(&subject, &plain), &simplified(fact));
     }
     match before.iter().rposition(|word| is_in(NOMINATIVES, word)) {
         Some(own) => {
@@ -143,7 +143,7 @@ pub(super) fn check(part: &str, fact: &str, said: &str, is_own: bool) -> Result<
 }
 
 /// Returns the part of a Chinese clause before the words of the fact.
-fn dense_lead<'t>(subject: &Subject, plain: &'t str) -> &'t str {
+fn chinese_lead<'t>(subject: &Subject, plain: &'t str) -> &'t str {
     let places: Vec<usize> = plain.char_indices().map(|(at, _)| at).chain([plain.len()]).collect();
     let has_word = |pair: &&[usize]| match pair {
         [from, _, to] => plain.get(*from..*to).is_some_and(|two| subject.share_in(&recall_words(two)) > 0.0),
@@ -153,19 +153,20 @@ fn dense_lead<'t>(subject: &Subject, plain: &'t str) -> &'t str {
     first.and_then(|first| plain.get(..first)).unwrap_or_default()
 }
 
-/// Checks that nothing governs a Chinese clause: another subject, or a verb before "我".
-fn check_dense(lead: &str, fact: &str) -> Result<(), RefusedReason> {
+/// Checks that neither another subject nor a verb before "我" governs a Chinese clause.
+fn check_chinese(lead: &str, fact: &str) -> Result<(), RefusedReason> {
     let Some(rules) = RULES.as_ref() else { return Err(RefusedReason::Unreal) };
     let lead = &lead.replace("医生说", "").replace("大夫说", "");
-    if rules.dense.is_match(lead) {
+    if rules.chinese.is_match(lead) {
         return Err(RefusedReason::Unreal);
     }
-    let noun = rules.dense_owned.captures(lead).and_then(|found| found.get(1));
-    if noun.is_some_and(|noun| !fact.contains(noun.as_str()) && !DENSE_SELF_NOUNS.contains(&noun.as_str())) {
+    let noun = rules.chinese_owned.captures(lead).and_then(|found| found.get(1));
+    if noun.is_some_and(|noun| !fact.contains(noun.as_str()) && !CHINESE_SELF_NOUNS.contains(&noun.as_str()))
+    {
         return Err(RefusedReason::Another);
     }
     let is_own = ["我", "本人", "俺", "咱"].iter().any(|own| lead.contains(own));
-    let rest = rules.dense_plain.replace_all(lead, "");
+    let rest = rules.chinese_plain.replace_all(lead, "");
     let is_plain = is_own
         || rest.chars().filter(|c| is_cjk(*c)).count() <= 1
         || telling_words(lead).iter().all(|word| fact.contains(word));
@@ -206,7 +207,7 @@ fn check_middle(middle: &[&str], behind: &[&str], fact: &str) -> Result<(), Refu
         return Err(RefusedReason::Another);
     }
     let known = recall_words(fact);
-    // The verb, and with "is" the participle.
+    // The verb, and the participle after "is".
     let verbs = fact.split_whitespace().take(2).enumerate();
     let verb: HashSet<String> = verbs
         .filter(|(at, word)| if *at == 0 { word.ends_with(['s', 'd']) } else { word.ends_with("ing") })
@@ -228,8 +229,8 @@ fn check_middle(middle: &[&str], behind: &[&str], fact: &str) -> Result<(), Refu
     if governs { Err(RefusedReason::Unreal) } else { Ok(()) }
 }
 
-/// Checks that a clause without "I" has no subject that the fact does not name: if it has a verb, it begins with words
-/// of a closed class or of the fact.
+/// Checks that a clause without "I" has no subject that the fact does not name: if the clause has a verb, it must
+/// begin with words of a closed class or of the fact.
 fn check_subject(before: &[&str], behind: &[&str], fact: &str) -> Result<(), RefusedReason> {
     let verb = fact.split_whitespace().next().unwrap_or_default().to_lowercase();
     let is_verb = |word: &&str| {
@@ -264,8 +265,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_in_front_govern_a_fact() {
-        assert!(RULES.is_some(), "every pattern is one");
+    fn leading_words_govern_a_fact() {
+        assert!(RULES.is_some(), "every pattern compiles");
         for (said, fact, expect) in [
             ("I run a cheese shop", "Runs a cheese shop", true),
             ("honestly, in winter I work as a guide", "Is a guide", true),

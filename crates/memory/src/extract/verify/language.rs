@@ -1,11 +1,11 @@
-//! The language of a sentence, as far as it determines how a fact is compared with it.
+//! The language of a sentence, which determines how a fact is compared with the sentence.
 
-/// Language of a sentence, the hardest one to compare last.
+/// Language of a sentence, in order of increasing difficulty of comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SentenceLanguage {
     English,
     Chinese,
-    /// Any other.
+    /// Any other language.
     Other,
 }
 
@@ -16,7 +16,7 @@ const ENGLISH: &str = " i i'm i've i'd i'll my me we our us the a an is are am w
     keep stop using answer answers write talk speak avoid remember when what how under about after before into more most less \
     too very also just because since until which there here one two if then some any all every each live work works doesn't \
     didn't isn't aren't wasn't favourite favorite short long name day time ";
-/// Short words of other languages in Latin script that English sentences do not have.
+/// Short words of other languages in Latin script that English sentences do not contain.
 const OTHERS: &str = " ich nicht und ist das der die den dem ein eine einen mein meine wir bin habe hab kein keine mag sehr auch aber \
     je ne pas suis le la les des une mon ma mes nous est et avec pour dans j'ai j'aime c'est \
     yo no soy el los las un una mi mis tengo me gusta con para en y pero muy vivo \
@@ -26,8 +26,8 @@ const OTHERS: &str = " ich nicht und ist das der die den dem ein eine einen mein
     nie jestem mam lubię mieszkam i w z na że się ben değil var benim ve bir ";
 
 impl SentenceLanguage {
-    /// Returns the language of a sentence. One or two words without any sign count as English: names are the same
-    /// everywhere.
+    /// Returns the language of a sentence. Up to three words count as English if none is known, because names are the
+    /// same in all languages.
     pub(super) fn detect(sentence: &str) -> Self {
         let letters = || sentence.chars().filter(|c| c.is_alphabetic());
         let is_kana = |c: char| matches!(c, '\u{3040}'..='\u{30ff}');

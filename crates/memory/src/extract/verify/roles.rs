@@ -12,11 +12,11 @@ enum WordRole {
     Against,
     /// The place or thing that a person leaves.
     From,
-    /// The place or thing that a person moves to.
+    /// The place or thing to which a person moves.
     To,
 }
 
-/// Words after which a noun has no such role any more.
+/// Words that end the role of the nouns after them.
 const RESET: &str = " in at on with and but or for by as of because near when while ";
 
 /// Beginnings of words that express a choice between two things.

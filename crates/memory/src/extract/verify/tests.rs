@@ -34,7 +34,7 @@ fn a_fact_agrees_with_its_statement() {
 }
 
 #[test]
-fn a_restatement_has_no_word_of_its_own_and_no_opposite() {
+fn a_restatement_adds_no_word_and_no_opposite() {
     for (text, known, expect) in [
         ("Likes tea", "Likes green tea", true),
         ("likes TEA.", "Likes tea", true),

@@ -53,7 +53,7 @@ fn a_writer_killed_at_any_step_leaves_all_or_nothing() {
 }
 
 #[test]
-fn a_recovery_killed_at_any_step_is_taken_up_again() {
+fn a_recovery_killed_at_any_step_is_resumed() {
     for steps in 0..14 {
         let scene = Scene::new();
         let tea = scene.add("Likes tea");
@@ -73,7 +73,7 @@ fn a_recovery_killed_at_any_step_is_taken_up_again() {
 }
 
 #[test]
-fn what_deerflow_left_half_done_is_taken_back() {
+fn unfinished_changes_of_deerflow_are_rolled_back() {
     let scene = Scene::new();
     let manifest = r#"{"version": "2.0", "revision": 3, "user": {}, "history": {}}"#;
     scene.put("memory.json", manifest.replace('3', "4"));
@@ -90,7 +90,7 @@ fn what_deerflow_left_half_done_is_taken_back() {
     let document = scene.read();
     assert_eq!((document.revision, document.facts.len(), document.facts[0].content.as_str()), (3, 1, "Old"));
     assert!(!exists(scene.user().join(".recovery")));
-    // A journal that leads elsewhere, or that nobody understands, stops everything and stays.
+    // A journal with foreign paths or unknown content prevents all changes and is kept.
     for bad in [
         journal.to_string().replace("op1", "../x"),
         journal.to_string().replace("agents/", "../agents/"),
@@ -105,7 +105,7 @@ fn what_deerflow_left_half_done_is_taken_back() {
 }
 
 #[test]
-fn pudus_journal_is_one_that_deerflow_can_take_back() {
+fn deerflow_can_roll_back_pudus_journal() {
     let scene = Scene::new();
     let tea = scene.add("Likes tea");
     let base = scene.read();
@@ -131,7 +131,7 @@ fn pudus_journal_is_one_that_deerflow_can_take_back() {
 }
 
 #[test]
-fn a_forgetting_killed_at_any_step_is_whole_or_not_at_all() {
+fn a_deletion_killed_at_any_step_is_atomic() {
     let mut finished = 0;
     for steps in 0.. {
         let scene = Scene::new();

@@ -26,7 +26,7 @@ impl Scene {
     }
 
     pub(crate) fn with(options: MemoryOptions) -> Self {
-        // In memory where there is such a folder: a kill at every step is thousands of syncs.
+        // In a memory file system if there is one, because a kill at every step causes thousands of syncs.
         let home = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let store = MemoryStore::new(home.path().to_owned(), options);
         Self { home, store, scope: MemoryScope::for_user(UserId::from_raw("alice").unwrap()) }
@@ -66,7 +66,7 @@ impl Scene {
         self.read().facts.iter().map(|fact| fact.content.clone()).collect()
     }
 
-    /// Returns every file below the home but the lock, with its text.
+    /// Returns every file below the home except for the lock, with its text.
     pub(crate) fn files(&self) -> BTreeMap<PathBuf, String> {
         let mut found = BTreeMap::new();
         let mut folders = vec![self.home.path().to_owned()];
@@ -103,7 +103,7 @@ pub(crate) fn fact(id: &str, content: &str) -> Fact {
     Fact::new(FactId::new(id).unwrap(), content, FactCategory::Context, 0.8, FactTime::from_millis(NOW))
 }
 
-/// A file as DeerFlow writes it.
+/// A file in DeerFlow's format.
 pub(crate) fn deerflow(id: &str, agent: &str, content: &str) -> String {
     format!(
         "---\nid: {id}\ncategory: preference\nconfidence: 0.9\ncreatedAt: '2026-06-01T08:00:00.123456Z'\nsource:\n  type: conversation\n  threadId: t1\nschemaVersion: 2\nstatus: active\ntopics: []\nconsolidatedFrom: []\nupdatedAt: '2026-06-01T08:00:00.123456Z'\nrevision: 1\nuser_id: alice\nagent_name: {agent}\n---\n\n# {content}\n\n{content}\n"

@@ -51,7 +51,7 @@ pub(super) struct ContentPart {
     pub(super) reasoning: Option<Value>,
     pub(super) reasoning_details: Option<Vec<Value>>,
     pub(super) refusal: Option<String>,
-    /// Images made by a model, in OpenRouter's field.
+    /// Images that the model generated, in OpenRouter's field.
     pub(super) images: Option<Vec<Value>>,
     pub(super) tool_calls: Option<Vec<CallPart>>,
 }
@@ -70,7 +70,7 @@ pub(super) struct FunctionPart {
     pub(super) arguments: Option<Value>,
 }
 
-/// Splits content, which is a text or blocks, into thoughts and text.
+/// Splits content, which is a string or a list of blocks, into thoughts and text.
 pub(super) fn split_content(content: Value) -> (String, String) {
     let (mut thoughts, mut words) = (String::new(), String::new());
     match content {
@@ -89,7 +89,7 @@ pub(super) fn split_content(content: Value) -> (String, String) {
     (thoughts, words)
 }
 
-/// Returns the text of a block, or of a list of blocks.
+/// Returns the text of a block or of a list of blocks.
 fn text_of(block: &Value) -> String {
     match block {
         Value::String(text) => text.clone(),
@@ -98,7 +98,7 @@ fn text_of(block: &Value) -> String {
     }
 }
 
-/// The usage, with the field names of all providers.
+/// Token usage, with the field names of all providers.
 #[derive(Default, Deserialize)]
 pub(super) struct UsagePart {
     prompt_tokens: Option<u64>,

@@ -1,4 +1,4 @@
-//! `reasoning_details`: signed or encrypted thoughts that gateways send in pieces and expect back complete.
+//! `reasoning_details`: signed or encrypted thoughts that gateways send in pieces and expect back in full.
 
 use crate::wire::garbled;
 use pudu_base::ModelError;
@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 
 /// Field of a message with the details, in both directions.
 pub(in crate::chat) const FIELD: &str = "reasoning_details";
-/// Maximum number of stored parts. A part arrives in as many pieces as its thoughts have tokens.
+/// Maximum number of stored parts. A part may arrive in one piece per token.
 const MAX_DETAILS: usize = 10_000;
 /// Maximum size of the parts, in bytes.
 const MAX_DETAIL_BYTES: usize = 16 * 1024 * 1024;
 /// Fields that arrive in pieces.
 const TEXTS: [&str; 3] = ["text", "summary", "data"];
 
-/// The parts so far.
+/// The parts received so far.
 #[derive(Debug, Default)]
 pub(super) struct ReasoningDetails {
     parts: Vec<Map<String, Value>>,
@@ -21,8 +21,8 @@ pub(super) struct ReasoningDetails {
 }
 
 impl ReasoningDetails {
-    /// Adds a piece, to the newest part if index and kind match, otherwise as a new part. Returns its readable
-    /// thoughts.
+    /// Appends a piece to the newest part if its index and type match, otherwise adds it as a new part. Returns the
+    /// piece's readable thoughts.
     pub(super) fn push(&mut self, piece: Value) -> Result<String, ModelError> {
         let Value::Object(piece) = piece else { return Ok(String::new()) };
         let readable = ["text", "summary"].into_iter().find_map(|name| piece.get(name)?.as_str());
@@ -52,7 +52,7 @@ fn is_same(part: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
     // A signed part is complete.
     let is_signed = part.get("signature").is_some_and(|signature| !signature.is_null());
     field("type").0 == field("type").1 && index == of && !is_signed && (id.is_null() || other.is_null() || id == other)
-        // Encrypted parts arrive complete; without an index they cannot be distinguished.
+        // Encrypted parts arrive complete; without an index, two parts cannot be distinguished.
         && !(index.is_null() && part.contains_key("data"))
 }
 

@@ -71,14 +71,14 @@ fn row_1_and_2_a_first_chunk_without_choices_and_a_last_one_with_the_usage() {
 }
 
 #[test]
-fn row_3_the_usage_stands_beside_the_finish_reason() {
+fn row_3_usage_may_accompany_the_finish_reason() {
     let mut last = end("stop");
     last["usage"] = usage(3, 2);
     assert_eq!(stream(&[words("Hello"), last]), hello().with_usage(Usage::plain(3, 2)));
 }
 
 #[test]
-fn row_4_and_5_a_usage_that_is_told_twice_or_in_each_chunk_counts_once() {
+fn row_4_and_5_repeated_usage_counts_once() {
     let with = |mut chunk: Value, output: u64| {
         chunk["usage"] = usage(7, output);
         chunk
@@ -92,7 +92,7 @@ fn row_4_and_5_a_usage_that_is_told_twice_or_in_each_chunk_counts_once() {
 }
 
 #[test]
-fn kimi_tells_the_usage_beside_the_choice() {
+fn kimi_reports_usage_in_the_choice() {
     let mut last = end("stop");
     last["choices"][0]["usage"] = usage(3, 2);
     assert_eq!(stream(&[words("Hello"), last]), hello().with_usage(Usage::plain(3, 2)));
@@ -159,7 +159,7 @@ fn row_7_cached_and_thought_tokens_are_counted_the_same_for_all() {
 }
 
 #[test]
-fn row_8_and_9_a_finish_reason_again_and_a_changing_id_are_nothing() {
+fn row_8_and_9_repeated_finish_reasons_and_changing_ids_are_ignored() {
     let mut other = words("lo");
     other["id"] = json!("another");
     assert_eq!(stream(&[words("Hel"), other, end("stop"), end("stop")]), hello());
@@ -175,7 +175,7 @@ fn row_10_and_11_comments_and_other_line_ends_are_read() {
 }
 
 #[test]
-fn row_12_and_13_the_marker_may_be_missing_and_nothing_behind_it_counts() {
+fn row_12_and_13_the_marker_may_be_missing_and_later_data_is_ignored() {
     assert_eq!(read(&events(&[words("Hello"), end("stop")])), Ok(hello()));
     let text = events(&[words("Hello"), end("stop")]);
     assert_eq!(
@@ -240,7 +240,7 @@ fn row_17_no_finish_reason_is_an_end_only_with_the_marker() {
 }
 
 #[test]
-fn row_18_a_finish_reason_off_the_list_is_no_complete_answer() {
+fn row_18_an_unknown_finish_reason_is_not_a_complete_answer() {
     assert_eq!(stream(&[words("Hel"), end("sensitive")]), Reply::with_text("Hel", Finish::Filtered));
     assert!(matches!(read(&events(&[words("Hel"), end("network_error")])), Err(ModelError::Cut(_))));
     assert!(matches!(read(&events(&[end("model_context_window_exceeded")])), Err(ModelError::TooLong(_))));
@@ -250,12 +250,15 @@ fn row_18_a_finish_reason_off_the_list_is_no_complete_answer() {
 fn row_19_an_empty_finish_reason_is_none() {
     let mut chunk = words("Hel");
     chunk["choices"][0]["finish_reason"] = json!("");
-    assert!(matches!(read(&events(&[chunk.clone()])), Err(ModelError::Cut(_))), "a cut looks like a cut");
+    assert!(
+        matches!(read(&events(&[chunk.clone()])), Err(ModelError::Cut(_))),
+        "a truncated stream is reported as truncated"
+    );
     assert_eq!(stream(&[chunk, words("lo"), end("stop")]), hello());
 }
 
 #[test]
-fn row_20_to_22_calls_and_words_may_come_whole_and_with_the_finish_reason() {
+fn row_20_to_22_calls_and_text_may_arrive_complete_with_the_finish_reason() {
     let mut last = piece(Some(0), Some("a"), Some("ls"), Some("{\"path\":\"/mnt\"}"));
     last["choices"][0]["finish_reason"] = json!("tool_calls");
     let expect =
@@ -319,7 +322,7 @@ fn row_25_and_26_ids_and_names_may_be_missing_empty_or_repeated() {
 }
 
 #[test]
-fn row_27_calls_may_come_by_turns() {
+fn row_27_calls_may_be_interleaved() {
     let reply = stream(&[
         piece(Some(0), Some("a"), Some("ls"), Some("{\"pa")),
         piece(Some(1), Some("b"), Some("bash"), Some("")),
@@ -331,7 +334,7 @@ fn row_27_calls_may_come_by_turns() {
 }
 
 #[test]
-fn row_28_and_29_arguments_that_are_null_are_none() {
+fn row_28_and_29_null_arguments_mean_none() {
     let of = |arguments| {
         stream(&[
             piece(Some(0), Some("a"), Some("ls"), Some(arguments)),
@@ -351,11 +354,11 @@ fn row_28_and_29_arguments_that_are_null_are_none() {
 }
 
 #[test]
-fn row_30_to_32_a_call_that_was_cut_is_never_made() {
+fn row_30_to_32_a_truncated_call_is_never_made() {
     let of =
         |arguments, reason| stream(&[piece(Some(0), Some("a"), Some("ls"), Some(arguments)), end(reason)]);
     let cut = |text| Reply::with_text("", Finish::Length).with_calls(vec![garbled_call("a", "ls", text)]);
-    assert_eq!(of("", "length"), cut(""), "nobody knows what it was to be called with");
+    assert_eq!(of("", "length"), cut(""), "its arguments are unknown");
     assert_eq!(of("{\"path\": \"/m", "length"), cut("{\"path\": \"/m"));
     for reason in ["tool_calls", "stop"] {
         assert_eq!(of("{\"path\": \"/m", reason).calls, [garbled_call("a", "ls", "{\"path\": \"/m")]);
@@ -369,7 +372,7 @@ fn row_30_to_32_a_call_that_was_cut_is_never_made() {
 }
 
 #[test]
-fn row_33_a_refusal_is_said_and_counts_as_one() {
+fn row_33_a_refusal_is_shown_and_counts_as_one() {
     let refusal = |text: &str| delta(json!({"content": null, "refusal": text}));
     assert_eq!(
         stream(&[refusal("I can"), refusal("not."), end("stop")]),
@@ -378,7 +381,7 @@ fn row_33_a_refusal_is_said_and_counts_as_one() {
 }
 
 #[test]
-fn row_34_and_35_thoughts_are_read_in_each_form_and_are_no_words() {
+fn row_34_and_35_thoughts_are_read_in_each_form_and_are_not_text() {
     let blocks =
         delta(json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}));
     let text = delta(json!({"content": [{"type": "text", "text": "Hello"}]}));
@@ -392,11 +395,11 @@ fn row_34_and_35_thoughts_are_read_in_each_form_and_are_no_words() {
     }
     let chunks = events(&[delta(json!({"reasoning": "hm"})), words("Hello"), end("stop")]);
     let plain = testing::read(&ModelSettings::plain("m", WireKind::Chat), chunks.as_bytes());
-    assert_eq!(plain, Ok(thought), "whether they go back or not");
+    assert_eq!(plain, Ok(thought), "whether or not they are sent back");
 }
 
 #[test]
-fn row_36_signed_and_encrypted_thoughts_are_kept_whole() {
+fn row_36_signed_and_encrypted_thoughts_are_kept_unchanged() {
     let details = |details: Value| delta(json!({"reasoning_details": details}));
     let reply = stream(&[
         details(
@@ -422,7 +425,7 @@ fn row_36_signed_and_encrypted_thoughts_are_kept_whole() {
 }
 
 #[test]
-fn row_36_thoughts_may_come_in_many_pieces_but_not_without_end() {
+fn row_36_thoughts_may_arrive_in_many_but_limited_pieces() {
     let piece = |text: &str| {
         delta(json!({"reasoning_details": [{"type": "reasoning.text", "text": text, "index": 0}]}))
     };
@@ -446,7 +449,7 @@ fn row_38_the_signature_of_a_call_is_kept_with_it() {
 }
 
 #[test]
-fn row_39_thoughts_whose_first_mark_stood_in_the_prompt_are_no_words_either() {
+fn row_39_thoughts_opened_in_the_prompt_are_not_text_either() {
     for mark in ["\n</think>\n\n", "</think>\n"] {
         let pieces = ["Hm, ", "a deer", mark, "Hel", "lo"].map(words);
         assert_eq!(stream(&[&pieces[..], &[end("stop")]].concat()), hello(), "{mark:?}");
@@ -455,7 +458,7 @@ fn row_39_thoughts_whose_first_mark_stood_in_the_prompt_are_no_words_either() {
     for is_held in [false, true] {
         let mut decoder = crate::ReplyDecoder::with_habit(&settings(), &habit);
         let early = testing::push(&mut decoder, events(&[words("Hm, a deer")]).as_bytes()).unwrap();
-        assert_eq!(early.is_empty(), is_held, "the second time nobody sees them: {early:?}");
+        assert_eq!(early.is_empty(), is_held, "the second time they are held back: {early:?}");
         let rest = events(&[words("\n</think>\n\nHello"), end("stop")]);
         let said = testing::push(&mut decoder, rest.as_bytes()).unwrap();
         assert_eq!(said.last(), Some(&Delta::Text("Hello".into())));
@@ -463,17 +466,17 @@ fn row_39_thoughts_whose_first_mark_stood_in_the_prompt_are_no_words_either() {
     let mut decoder = crate::ReplyDecoder::with_habit(&settings(), &habit);
     testing::push(&mut decoder, events(&[delta(json!({"reasoning_content": "hm"}))]).as_bytes()).unwrap();
     let said = testing::push(&mut decoder, events(&[words("Hello")]).as_bytes()).unwrap();
-    assert_eq!(said, [Delta::Text("Hello".into())], "thoughts that came by themselves are not in the text");
+    assert_eq!(said, [Delta::Text("Hello".into())], "thoughts that were sent separately are not in the text");
 }
 
 #[test]
-fn row_39_thoughts_in_the_text_are_no_words() {
+fn row_39_thoughts_in_the_text_are_not_text() {
     let reply = stream(&[words("<thi"), words("nk>hm</think>\n\nHel"), words("lo"), end("stop")]);
     assert_eq!(reply, Reply { reasoning: "hm".into(), ..hello() });
 }
 
 #[test]
-fn row_40_calls_as_text_are_words_unless_the_engine_writes_them_so() {
+fn row_40_calls_in_text_are_parsed_only_for_engines_that_write_them() {
     let text = "<tool_call><function=ls><parameter=path>/mnt</parameter></function></tool_call>";
     let chunks = events(&[words("Look: "), words(text), end("stop")]);
     let shown = Reply::with_text(&format!("Look: {text}"), Finish::Complete);
@@ -497,7 +500,7 @@ fn a_giant_reply_is_refused() {
 }
 
 #[test]
-fn an_error_that_repeats_the_finish_reason_is_none_and_its_usage_counts() {
+fn an_error_that_repeats_the_finish_reason_is_ignored_and_its_usage_counts() {
     let thought = delta(json!({"content": "", "reasoning": "We should count"}));
     let error = |code: u64| {
         json!({"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": null}],
@@ -505,7 +508,7 @@ fn an_error_that_repeats_the_finish_reason_is_none_and_its_usage_counts() {
     };
     let expect = Reply { reasoning: "We should count".into(), ..Reply::with_text("", Finish::Length) };
     assert_eq!(stream(&[thought, end("length"), error(400)]), expect.with_usage(Usage::plain(61, 9)));
-    // Otherwise the error counts, and so does the usage that it contains.
+    // Otherwise the error counts, together with the usage in it.
     for chunks in [vec![words("Hel"), error(400)], vec![words("Hel"), end("stop"), error(400)]] {
         let (mut decoder, mut out) = (crate::ReplyDecoder::for_model(&settings()), Vec::new());
         let read = decoder.push(events(&chunks).as_bytes(), &mut out);
@@ -515,7 +518,7 @@ fn an_error_that_repeats_the_finish_reason_is_none_and_its_usage_counts() {
 }
 
 #[test]
-fn thoughts_that_come_in_details_alone_are_shown_once() {
+fn thoughts_only_in_details_are_shown_once() {
     let details = json!([{"type": "reasoning.text", "text": "hm", "index": 0}]);
     let summary = json!([{"type": "reasoning.summary", "summary": "hm", "index": 0}]);
     let sealed = json!([{"type": "reasoning.encrypted", "data": "eA==", "index": 0}]);
@@ -533,7 +536,7 @@ fn thoughts_that_come_in_details_alone_are_shown_once() {
 }
 
 #[test]
-fn a_field_of_another_type_costs_nothing_beside_it() {
+fn a_field_of_another_type_affects_nothing_else() {
     let odd = json!({"id": 7, "choices": [
         {"index": 0, "delta": {"content": "Hel", "refusal": false, "tool_calls": "none", "reasoning_details": {}},
             "usage": "later"}],
@@ -546,7 +549,7 @@ fn a_field_of_another_type_costs_nothing_beside_it() {
 }
 
 #[test]
-fn an_image_is_an_answer_and_media_that_are_left_out_are_no_broken_answer() {
+fn an_image_is_an_answer_and_omitted_media_are_not_an_error() {
     let of = |url: &str| delta(json!({"images": [{"type": "image_url", "image_url": {"url": url}}]}));
     let with_usage = json!({"choices": [], "usage": usage(3, 1290)});
     let png = of("data:image/png;base64,iVBORw0KGgo=");
@@ -557,12 +560,12 @@ fn an_image_is_an_answer_and_media_that_are_left_out_are_no_broken_answer() {
     let chunks = events(&[image.clone(), end("stop"), with_usage]) + "data: [DONE]\n\n";
     let (mut decoder, mut out) = (crate::ReplyDecoder::for_model(&settings()), Vec::new());
     assert_eq!(decoder.push(chunks.as_bytes(), &mut out), Err(ModelError::OnlyMedia));
-    assert_eq!(out, [Delta::Usage(Usage::plain(3, 1290))], "what it cost counts");
-    assert_eq!(stream(&[image, words("Hello"), end("stop")]), hello(), "words count without it");
+    assert_eq!(out, [Delta::Usage(Usage::plain(3, 1290))], "its usage counts");
+    assert_eq!(stream(&[image, words("Hello"), end("stop")]), hello(), "text counts without the image");
 }
 
 #[test]
-fn arguments_that_are_written_as_a_text_are_read() {
+fn arguments_written_as_text_are_parsed() {
     let of = |arguments: &str| {
         stream(&[piece(Some(0), Some("a"), Some("ls"), Some(arguments)), end("tool_calls")]).calls
     };

@@ -1,15 +1,15 @@
-//! Arguments of a call that arrive in pieces, each with its path.
+//! Call arguments that arrive in pieces, each with its JSON path.
 
 use super::chunk::{FunctionCallPart, PartialArgument};
 use crate::wire::garbled;
 use pudu_base::ModelError;
 use serde_json::{Map, Value};
 
-/// Maximum size of the texts of a call's arguments, in bytes.
+/// Maximum size of a call's arguments, in bytes.
 const MAX_ARGUMENT_BYTES: usize = 16 * 1024 * 1024;
-/// Maximum index in a list; a larger one is an error or an attack.
+/// Maximum list index; a larger one is an error or an attack.
 const MAX_INDEX: usize = 10_000;
-/// Maximum number of steps of a path.
+/// Maximum number of steps in a path.
 const MAX_STEPS: usize = 64;
 
 /// A call whose arguments are arriving.
@@ -20,7 +20,7 @@ pub(super) struct StreamedCall {
     pub(super) signature: Option<String>,
     pub(super) args: Value,
     bytes: usize,
-    /// Whether a piece did not fit into the arguments.
+    /// Whether a piece could not be inserted into the arguments.
     is_lost: bool,
 }
 
@@ -31,7 +31,7 @@ impl Default for StreamedCall {
     }
 }
 
-/// A step from a value to a nested one.
+/// A step of a path, from a value to a nested one.
 #[derive(Debug, PartialEq)]
 enum PathStep<'a> {
     Field(&'a str),
@@ -39,7 +39,7 @@ enum PathStep<'a> {
 }
 
 impl StreamedCall {
-    /// Returns whether `call` begins another call: it has another name or ID, or is complete.
+    /// Returns whether `call` begins another call: its name or ID differs, or it is complete.
     pub(super) fn is_followed_by(&self, call: &FunctionCallPart) -> bool {
         let other_id = call.id.is_some() && self.id.is_some() && call.id != self.id;
         let other_name = call.name.as_ref().is_some_and(|name| !name.is_empty() && *name != self.name);
@@ -71,7 +71,7 @@ impl StreamedCall {
         if self.bytes > MAX_ARGUMENT_BYTES { Err(garbled("too large arguments")) } else { Ok(()) }
     }
 
-    /// Returns whether all pieces fit.
+    /// Returns whether all pieces were inserted and the name is known.
     pub(super) fn is_readable(&self) -> bool {
         !self.is_lost && !self.name.is_empty()
     }
@@ -95,7 +95,7 @@ fn merge(into: &mut Value, from: Map<String, Value>) {
     }
 }
 
-/// Parses a path such as `$.places[0].name` or `$['a b']`. `None` for other forms, and for the root itself.
+/// Parses a path such as `$.places[0].name` or `$['a b']`. Returns `None` for other syntax and for the root itself.
 fn steps(path: &str) -> Option<Vec<PathStep<'_>>> {
     let mut rest = path.strip_prefix('$').unwrap_or(path);
     let mut steps = Vec::new();
@@ -125,7 +125,7 @@ fn bracket(inner: &str) -> Option<(PathStep<'_>, &str)> {
     Some((PathStep::Item(number.parse().ok().filter(|at| *at <= MAX_INDEX)?), tail))
 }
 
-/// Finds a value, and creates the path to it. `None` if another value is in the way.
+/// Finds a value, and creates the path to it if necessary. Returns `None` if a value of another type is in the way.
 fn place<'v>(root: &'v mut Value, steps: &[PathStep<'_>]) -> Option<&'v mut Value> {
     let mut at = root;
     for step in steps {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_read_or_refused() {
+    fn paths_are_parsed_or_refused() {
         use PathStep::{Field, Item};
         for (path, expect) in [
             ("$.a", Some(vec![Field("a")])),

@@ -4,7 +4,7 @@ use pudu_base::Usage;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Field of a part with the signature of its thoughts.
+/// Field of a part that contains the signature of its thoughts.
 pub(crate) const SIGNATURE: &str = "thoughtSignature";
 
 #[derive(Deserialize)]
@@ -23,7 +23,7 @@ pub(super) struct PromptFeedback {
 }
 
 impl PromptFeedback {
-    /// Returns whether the prompt was refused. The feedback is also sent for other prompts, with ratings only.
+    /// Returns whether the prompt was refused. The feedback for an accepted prompt contains only ratings.
     pub(super) fn is_refusal(&self) -> bool {
         self.block_reason.as_deref().is_some_and(|reason| !matches!(reason, "" | "BLOCK_REASON_UNSPECIFIED"))
     }
@@ -55,7 +55,7 @@ pub(super) struct CandidatePart {
 }
 
 impl CandidatePart {
-    /// Returns a part other than a call unchanged.
+    /// Returns the unchanged part, which must not be a call.
     pub(super) fn into_raw(self) -> Map<String, Value> {
         let mut raw = self.rest;
         raw.extend(self.text.map(|text| ("text".to_owned(), text.into())));
@@ -81,7 +81,7 @@ impl FunctionCallPart {
         self.partial_args.is_some() || self.will_continue == Some(true)
     }
 
-    /// Returns whether more pieces of the call follow; its last piece of text may report this instead.
+    /// Returns whether more pieces of the call follow, as reported by the part or by the last of its argument pieces.
     pub(super) fn is_continued(&self) -> bool {
         let last = self.partial_args.as_ref().and_then(|pieces| pieces.last());
         self.will_continue.or(last.and_then(|piece| piece.will_continue)) == Some(true)
@@ -93,7 +93,7 @@ impl FunctionCallPart {
     }
 }
 
-/// A value or a piece of a text, with its path.
+/// A value, or a piece of a string, with its path.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PartialArgument {
@@ -104,12 +104,12 @@ pub(super) struct PartialArgument {
     pub(super) will_continue: Option<bool>,
 }
 
-/// The usage so far. Chunks repeat it, some only in part.
+/// The usage so far. Chunks repeat it, sometimes only in part.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ContentUsage {
     prompt_token_count: Option<u64>,
-    /// Results of tools that ran at the provider.
+    /// Tokens of results from tools that ran at the provider.
     tool_use_prompt_token_count: Option<u64>,
     candidates_token_count: Option<u64>,
     thoughts_token_count: Option<u64>,
@@ -131,14 +131,14 @@ impl ContentUsage {
 }
 
 impl From<ContentUsage> for Usage {
-    fn from(told: ContentUsage) -> Self {
+    fn from(usage: ContentUsage) -> Self {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0);
-        let reasoning = count(told.thoughts_token_count);
+        let reasoning = count(usage.thoughts_token_count);
         Self {
-            input: count(told.prompt_token_count).saturating_add(count(told.tool_use_prompt_token_count)),
+            input: count(usage.prompt_token_count).saturating_add(count(usage.tool_use_prompt_token_count)),
             // This API reports thoughts separately from the output, and includes cached tokens in the prompt.
-            output: count(told.candidates_token_count).saturating_add(reasoning),
-            cached: count(told.cached_content_token_count),
+            output: count(usage.candidates_token_count).saturating_add(reasoning),
+            cached: count(usage.cached_content_token_count),
             cache_writes: 0,
             reasoning,
         }

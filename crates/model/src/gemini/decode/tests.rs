@@ -25,7 +25,7 @@ fn stream(chunks: &[Value]) -> Reply {
     read(&events(chunks)).unwrap()
 }
 
-/// A chunk of these parts.
+/// A chunk with these parts.
 #[allow(clippy::needless_pass_by_value, reason = "reads better at the callers")]
 fn parts(parts: Value) -> Value {
     json!({"candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}], "modelVersion": "gemini",
@@ -62,7 +62,7 @@ fn order(reply: &Reply) -> Value {
 }
 
 #[test]
-fn words_come_as_they_are_said() {
+fn text_arrives_in_pieces() {
     assert_eq!(stream(&[words("Hel"), words("lo"), end("STOP")]), hello());
     assert_eq!(stream(&[words("Hel"), last(json!([{"text": "lo"}]), "STOP")]), hello());
     assert_eq!(stream(&[last(json!([{"text": "Hel"}, {"text": "lo"}]), "STOP")]), hello());
@@ -70,7 +70,7 @@ fn words_come_as_they_are_said() {
     assert_eq!(
         testing::push(&mut decoder, events(&[words("Hi")]).as_bytes()).unwrap().len(),
         1,
-        "words do not wait"
+        "text is emitted immediately"
     );
 }
 
@@ -117,12 +117,12 @@ fn row_45_signatures_on_calls_on_text_and_on_empty_text_are_kept_in_place() {
     assert_eq!(
         stream(&[words("Hello"), last(json!([{"text": ""}]), "STOP")]),
         hello(),
-        "plain, nothing is kept"
+        "plain text has no parts to keep"
     );
 }
 
 #[test]
-fn row_45_parts_behind_the_finish_reason_count() {
+fn row_45_parts_after_the_finish_reason_count() {
     let first = last(json!([{"text": "Hel"}]), "STOP");
     let bytes = events(&[first, last(json!([{"text": "lo", "thoughtSignature": "s"}]), "STOP")]);
     let reply = testing::read_open(&settings(), bytes.as_bytes()).unwrap();
@@ -131,15 +131,15 @@ fn row_45_parts_behind_the_finish_reason_count() {
 }
 
 #[test]
-fn row_45_a_stream_without_a_reason_was_cut() {
-    let cut = ModelError::Cut("the answer was cut".to_owned());
+fn row_45_a_stream_without_a_finish_reason_is_truncated() {
+    let cut = ModelError::Cut("the answer was truncated".to_owned());
     assert_eq!(read(&events(&[words("Hello")])), Err(cut.clone()));
     assert_eq!(read(&events(&[words("Hello"), end("FINISH_REASON_UNSPECIFIED")])), Err(cut.clone()));
     assert_eq!(read(""), Err(cut));
 }
 
 #[test]
-fn row_45_what_is_missing_or_unknown_breaks_nothing() {
+fn row_45_missing_and_unknown_fields_are_tolerated() {
     for strange in [
         json!({"candidates": [{"index": 0}]}),
         json!({"candidates": [{"content": {"role": "model"}, "index": 0}]}),
@@ -157,7 +157,7 @@ fn row_45_what_is_missing_or_unknown_breaks_nothing() {
 }
 
 #[test]
-fn row_45_each_reason_means_what_google_means() {
+fn row_45_each_reason_has_googles_meaning() {
     for (reason, finish) in [
         ("STOP", Finish::Complete),
         ("MAX_TOKENS", Finish::Length),
@@ -176,7 +176,7 @@ fn row_45_each_reason_means_what_google_means() {
 }
 
 #[test]
-fn row_45_an_empty_stop_is_an_empty_reply_that_the_harness_asks_for_again() {
+fn row_45_an_empty_stop_is_an_empty_reply() {
     let empty = counted(Reply::with_text("", Finish::Complete));
     assert_eq!(stream(&[end("STOP")]), empty);
     assert_eq!(stream(&[last(json!([{"text": ""}]), "STOP")]), empty);
@@ -205,17 +205,17 @@ fn row_45_and_7_usage_comes_in_parts_and_thoughts_are_beside_the_reply() {
     assert_eq!(
         told(json!({"candidatesTokenCount": 3})),
         Some(Usage::plain(10, 3)),
-        "the prompt was told before"
+        "the prompt was counted before"
     );
     let tools = json!({"promptTokenCount": 10, "toolUsePromptTokenCount": 5, "candidatesTokenCount": 1});
     assert_eq!(told(tools), Some(Usage::plain(15, 1)));
     let mut silent = end("STOP");
     silent.as_object_mut().unwrap().remove("usageMetadata");
-    assert_eq!(stream(&[silent]).usage, None, "unknown is not nothing");
+    assert_eq!(stream(&[silent]).usage, None, "unknown usage is not zero");
 }
 
 #[test]
-fn thoughts_are_no_words_and_signed_ones_go_back_as_they_came() {
+fn thoughts_are_not_text_and_signed_ones_are_sent_back_unchanged() {
     let chunks = [parts(json!([{"text": "Hm.", "thought": true}])), words("Hello"), end("STOP")];
     assert_eq!(stream(&chunks), Reply { reasoning: "Hm.".into(), ..hello() });
     let signed = json!({"text": "Hm.", "thought": true, "thoughtSignature": "s"});
@@ -224,7 +224,7 @@ fn thoughts_are_no_words_and_signed_ones_go_back_as_they_came() {
 }
 
 #[test]
-fn code_that_ran_at_the_provider_goes_back_as_it_came() {
+fn code_run_by_the_provider_is_sent_back_unchanged() {
     let code = json!({"executableCode": {"language": "PYTHON", "code": "1+1"}, "thoughtSignature": "s"});
     let outcome = json!({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2"}});
     let reply = stream(&[parts(json!([code, outcome])), words("Hello"), end("STOP")]);
@@ -232,7 +232,7 @@ fn code_that_ran_at_the_provider_goes_back_as_it_came() {
     assert_eq!(order(&reply), json!([{"part": code}, {"part": outcome}, {"words": 5}]));
     let between =
         stream(&[words("I count."), parts(json!([code, outcome])), words("Two"), words("."), end("STOP")]);
-    assert_eq!(between.text, "I count.\n\nTwo.", "words around it are paragraphs");
+    assert_eq!(between.text, "I count.\n\nTwo.", "text around it is split into paragraphs");
     assert_eq!(order(&between), json!([{"words": 8}, {"part": code}, {"part": outcome}, {"words": 6}]));
 }
 
@@ -270,7 +270,7 @@ fn row_45_arguments_in_pieces_become_one_call() {
 }
 
 #[test]
-fn row_45_arguments_that_do_not_come_to_their_end_are_never_called() {
+fn row_45_calls_with_incomplete_arguments_are_never_made() {
     let open = json!({"name": "rm", "partialArgs": [{"jsonPath": "$.path", "stringValue": "/tm", "willContinue": true}], "willContinue": true});
     let cut = garbled_call("call-0", "rm", "{\"path\":\"/tm\"}");
     assert_eq!(pieces(std::slice::from_ref(&open), "MAX_TOKENS").calls, vec![cut.clone()]);
@@ -284,7 +284,7 @@ fn row_45_arguments_that_do_not_come_to_their_end_are_never_called() {
 }
 
 #[test]
-fn an_error_inside_the_stream_or_instead_of_it_is_named() {
+fn an_error_within_or_instead_of_the_stream_is_reported() {
     let error = |code: u16, status: &str, said: &str| json!({"error": {"code": code, "message": said, "status": status}});
     let named = |error: &Value| {
         let inside = read(&events(&[words("Hi"), error.clone()])).unwrap_err();
@@ -308,7 +308,7 @@ fn a_list_of_chunks_or_one_document_is_read_like_a_stream() {
 }
 
 #[test]
-fn a_bare_error_in_the_stream_fails_the_reply_whatever_reason_came_before() {
+fn a_bare_error_in_the_stream_fails_the_reply_despite_a_finish_reason() {
     let error = json!({"error": {"code": 429, "message": "Resource has been exhausted.", "status": "RESOURCE_EXHAUSTED",
         "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}]}});
     let busy = ModelError::Busy {
@@ -316,7 +316,7 @@ fn a_bare_error_in_the_stream_fails_the_reply_whatever_reason_came_before() {
         limited: true,
         detail: "HTTP 429: Resource has been exhausted.".into(),
     };
-    // Older servers of Vertex send the reason in each chunk.
+    // Older Vertex servers send the reason in each chunk.
     for reason in [Value::Null, json!("STOP")] {
         let mut chunk = words("Three ");
         chunk["candidates"][0]["finishReason"] = reason;
@@ -330,7 +330,7 @@ fn a_bare_error_in_the_stream_fails_the_reply_whatever_reason_came_before() {
 }
 
 #[test]
-fn an_end_that_a_gateway_writes_before_the_words_ends_nothing() {
+fn an_end_marker_before_the_text_is_ignored() {
     let empty = last(json!([]), "STOP");
     let chunks = events(&[empty.clone(), empty.clone(), words("Hello"), empty.clone(), empty]);
     assert_eq!(testing::read_open(&settings(), chunks.as_bytes()), Ok(hello()));
@@ -339,23 +339,27 @@ fn an_end_that_a_gateway_writes_before_the_words_ends_nothing() {
 }
 
 #[test]
-fn an_image_is_an_answer_and_media_that_are_left_out_are_no_broken_answer() {
+fn an_image_is_an_answer_and_omitted_media_are_not_an_error() {
     let png =
         json!([{"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, "thoughtSignature": "s"}]);
     let thought = json!([{"thought": true, "inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}]);
     let drawn = stream(&[parts(thought), parts(png), end("STOP")]);
-    assert_eq!((drawn.images.len(), drawn.parts), (1, None), "a sketch among the thoughts is none");
+    assert_eq!((drawn.images.len(), drawn.parts), (1, None), "an image in the thoughts is not an answer");
     let image = json!([{"inlineData": {"mimeType": "image/png", "data": "eA=="}}]);
     let (mut decoder, mut out) = (ReplyDecoder::for_model(&settings()), Vec::new());
     decoder.push(events(&[last(image.clone(), "STOP")]).as_bytes(), &mut out).unwrap();
     assert_eq!(decoder.end(&mut out), Err(ModelError::OnlyMedia));
-    assert!(matches!(out[..], [pudu_base::Delta::Usage(_)]), "what it cost counts: {out:?}");
-    assert_eq!(stream(&[parts(image), words("Hello"), end("STOP")]), hello(), "words count without it");
+    assert!(matches!(out[..], [pudu_base::Delta::Usage(_)]), "its usage counts: {out:?}");
+    assert_eq!(
+        stream(&[parts(image), words("Hello"), end("STOP")]),
+        hello(),
+        "text counts without the image"
+    );
 }
 
 proptest! {
     #[test]
-    fn no_stream_is_too_strange(lines in prop::collection::vec("(data: )?[{}\\[\\]\":,a-z_0-9]{0,40}\n\n", 0..6)) {
+    fn arbitrary_streams_never_panic(lines in prop::collection::vec("(data: )?[{}\\[\\]\":,a-z_0-9]{0,40}\n\n", 0..6)) {
         let mut decoder = ReplyDecoder::for_model(&settings());
         for line in lines {
             let _ = testing::push(&mut decoder, line.as_bytes());
@@ -365,7 +369,7 @@ proptest! {
 }
 
 #[test]
-fn signatures_are_bounded_as_all_that_is_kept() {
+fn signatures_are_bounded() {
     let part = json!({"text": "", "thoughtSignature": "x".repeat(4_000_000)});
     let chunk = json!({"candidates": [{"content": {"parts": [part]}, "index": 0}]});
     let mut decoder = ReplyDecoder::for_model(&settings());

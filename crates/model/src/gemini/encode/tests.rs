@@ -48,7 +48,7 @@ fn own(reply: Assistant, order: Value) -> Assistant {
 }
 
 #[test]
-fn a_request_is_written_as_the_wire_wants_it() {
+fn requests_have_the_format_of_the_wire() {
     let calls = vec![call("c1", "bash", json!({"command": "wc"})), call("c2", "ls", json!({}))];
     let failed = ToolResult { error: true, tool: "ls".into(), ..result("c2", "no such file") };
     let thread = vec![
@@ -110,7 +110,7 @@ fn a_request_is_written_as_the_wire_wants_it() {
 }
 
 #[test]
-fn signatures_and_ids_go_back_to_their_model_in_place() {
+fn signatures_and_ids_are_sent_back_to_their_model_in_place() {
     let code = json!({"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "s0"});
     let order = json!([
         {"words": 2}, {"part": code}, {"words": 1, "extra": {"thoughtSignature": "s1"}},
@@ -132,7 +132,7 @@ fn signatures_and_ids_go_back_to_their_model_in_place() {
 }
 
 #[test]
-fn unsigned_calls_of_others_get_googles_signature_for_them_where_one_is_needed() {
+fn unsigned_calls_of_other_models_get_googles_placeholder_signature() {
     let calls = || vec![call("c1", "ls", json!({})), call("c2", "ls", json!({}))];
     let order = json!([{"call": "ls", "extra": {"thoughtSignature": "s"}}, {"call": "ls"}]);
     let mine = own(reply("", calls()), order);
@@ -153,12 +153,20 @@ fn unsigned_calls_of_others_get_googles_signature_for_them_where_one_is_needed()
     let skip = json!("skip_thought_signature_validator");
     assert_eq!(signatures("gemini-3-pro", &mine), vec![json!("s"), Value::Null]);
     assert_eq!(signatures("gemini-3-pro", &foreign), vec![skip.clone(), Value::Null]);
-    assert_eq!(signatures("gemini-3-pro", &fewer), vec![skip], "a changed reply goes without its own");
-    assert_eq!(signatures("gemini-2.5-pro", &foreign), vec![Value::Null, Value::Null], "it checks none");
+    assert_eq!(
+        signatures("gemini-3-pro", &fewer),
+        vec![skip],
+        "a changed reply is sent without its signature"
+    );
+    assert_eq!(
+        signatures("gemini-2.5-pro", &foreign),
+        vec![Value::Null, Value::Null],
+        "it does not check signatures"
+    );
 }
 
 #[test]
-fn each_request_repeats_the_bytes_of_the_one_before() {
+fn each_request_begins_with_the_previous_one() {
     let turn = |n: usize| {
         let id = format!("c{n}");
         let calls = vec![call(&id, "ls", json!({}))];

@@ -47,8 +47,8 @@ pub(super) struct MessageUsage {
     cache_read_input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
     output_tokens_details: Option<MessageOutputDetails>,
-    /// The calls that the provider made for this reply, each with its own usage; the other fields may count only the
-    /// last.
+    /// The model calls that the provider made for this reply, each with its own usage. The other fields may count only
+    /// the last call.
     iterations: Option<Vec<Self>>,
 }
 
@@ -58,7 +58,8 @@ struct MessageOutputDetails {
 }
 
 impl MessageUsage {
-    /// Updates the values. A gateway that reports the input at the end reports 0 at the beginning, and vice versa.
+    /// Keeps the larger value of each counter: a gateway that reports the input at the end reports 0 at the beginning,
+    /// and vice versa.
     pub(super) fn update(&mut self, later: Self) {
         self.input_tokens = self.input_tokens.max(later.input_tokens);
         self.output_tokens = self.output_tokens.max(later.output_tokens);
@@ -71,21 +72,26 @@ impl MessageUsage {
 }
 
 impl From<MessageUsage> for Usage {
-    fn from(told: MessageUsage) -> Self {
-        let (cached, cache_writes) =
-            (told.cache_read_input_tokens.unwrap_or(0), told.cache_creation_input_tokens.unwrap_or(0));
+    fn from(reported: MessageUsage) -> Self {
+        let (cached, cache_writes) = (
+            reported.cache_read_input_tokens.unwrap_or(0),
+            reported.cache_creation_input_tokens.unwrap_or(0),
+        );
         let usage = Self {
-            // This API excludes tokens read from and written to the cache from the input.
-            input: told.input_tokens.unwrap_or(0).saturating_add(cached).saturating_add(cache_writes),
-            output: told.output_tokens.unwrap_or(0),
+            // This API does not count tokens read from or written to the cache as input.
+            input: reported.input_tokens.unwrap_or(0).saturating_add(cached).saturating_add(cache_writes),
+            output: reported.output_tokens.unwrap_or(0),
             cached,
             cache_writes,
-            reasoning: told.output_tokens_details.and_then(|details| details.thinking_tokens).unwrap_or(0),
+            reasoning: reported
+                .output_tokens_details
+                .and_then(|details| details.thinking_tokens)
+                .unwrap_or(0),
         };
         let mut all = Self::default();
-        // An advisor is another model with other prices, which only the operator's own body can request.
+        // An advisor is a different model with different prices, which only the operator's body keys can request.
         let is_own = |iteration: &MessageUsage| iteration.kind.as_deref() != Some("advisor_message");
-        for iteration in told.iterations.into_iter().flatten().filter(is_own) {
+        for iteration in reported.iterations.into_iter().flatten().filter(is_own) {
             all += iteration.into();
         }
         if all.total() > usage.total() { Self { reasoning: usage.reasoning, ..all } } else { usage }

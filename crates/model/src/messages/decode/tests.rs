@@ -92,7 +92,7 @@ fn counted(reply: Reply) -> Reply {
 }
 
 #[test]
-fn words_come_as_they_are_said_and_calls_at_the_end() {
+fn text_arrives_in_pieces_and_calls_at_the_end() {
     let reply = message(
         &[text(0, &["I ", "look."]), tool(1, "toolu_1", "ls", &["", "{\"path\": ", "\"/\"}"])],
         "tool_use",
@@ -105,9 +105,13 @@ fn words_come_as_they_are_said_and_calls_at_the_end() {
     assert_eq!(reply, counted(expect));
     let mut decoder = ReplyDecoder::for_model(&settings());
     let first = events(&[vec![begin()], text(0, &["I "])].concat());
-    assert_eq!(testing::push(&mut decoder, first.as_bytes()).unwrap().len(), 1, "words do not wait");
+    assert_eq!(
+        testing::push(&mut decoder, first.as_bytes()).unwrap().len(),
+        1,
+        "text is emitted immediately"
+    );
     let tool = events(&tool(1, "toolu_1", "ls", &["{}"]));
-    assert_eq!(testing::push(&mut decoder, tool.as_bytes()).unwrap(), vec![], "calls wait for the end");
+    assert_eq!(testing::push(&mut decoder, tool.as_bytes()).unwrap(), vec![], "calls are emitted at the end");
 }
 
 #[test]
@@ -123,7 +127,7 @@ fn row_43_a_call_without_arguments_has_no_json_at_all() {
 }
 
 #[test]
-fn row_43_arguments_that_come_whole_with_the_beginning_count_unless_pieces_follow() {
+fn row_43_complete_arguments_at_the_beginning_count_unless_pieces_follow() {
     let block = json!({"type": "tool_use", "id": "t", "name": "ls", "input": {"a": 1}});
     let reply = message(&[vec![open(0, block.clone()), close(0)]], "tool_use");
     assert_eq!(reply.calls, vec![call("t", "ls", json!({"a": 1}))]);
@@ -133,13 +137,13 @@ fn row_43_arguments_that_come_whole_with_the_beginning_count_unless_pieces_follo
 }
 
 #[test]
-fn row_43_an_empty_turn_is_a_whole_reply() {
+fn row_43_an_empty_turn_is_a_complete_reply() {
     assert_eq!(message(&[], "end_turn"), counted(Reply::with_text("", Finish::Complete)));
     assert_eq!(message(&[text(0, &[])], "end_turn"), counted(Reply::with_text("", Finish::Complete)));
 }
 
 #[test]
-fn row_43_each_stop_reason_means_what_anthropic_means() {
+fn row_43_each_stop_reason_has_anthropics_meaning() {
     for (reason, finish) in [
         ("end_turn", Finish::Complete),
         ("stop_sequence", Finish::Complete),
@@ -155,7 +159,7 @@ fn row_43_each_stop_reason_means_what_anthropic_means() {
 }
 
 #[test]
-fn row_43_a_refusal_with_details_is_one() {
+fn row_43_a_refusal_may_have_details() {
     let refused = json!({"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_sequence": null,
         "stop_details": {"type": "refusal", "category": null, "explanation": null}}, "usage": {"output_tokens": 7}});
     let reply = stream(&[begin(), refused, json!({"type": "message_stop"})]);
@@ -204,11 +208,11 @@ fn row_43_usage_comes_with_and_without_the_input_and_counts_the_cache() {
         assert_eq!(reply.usage, Some(expect), "{last}");
     }
     let silent = [json!({"type": "message_start", "message": {"id": "m"}}), json!({"type": "message_stop"})];
-    assert_eq!(stream(&silent).usage, None, "unknown is not nothing");
+    assert_eq!(stream(&silent).usage, None, "unknown usage is not zero");
 }
 
 #[test]
-fn row_43_thoughts_are_shown_and_kept_with_their_signature() {
+fn row_43_thoughts_are_shown_and_stored_with_their_signature() {
     let redacted = open(1, json!({"type": "redacted_thinking", "data": "secret"}));
     let blocks =
         [thought(0, "Hm.", "sig=="), vec![redacted, close(1)], text(2, &["Hi"]), tool(3, "t", "ls", &["{}"])];
@@ -228,7 +232,7 @@ fn row_43_thoughts_are_shown_and_kept_with_their_signature() {
 }
 
 #[test]
-fn row_44_thoughts_without_words_keep_their_signature_and_cut_ones_are_left_out() {
+fn row_44_empty_thoughts_keep_their_signature_and_truncated_ones_are_left_out() {
     let silent = vec![
         open(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
         piece(0, json!({"type": "signature_delta", "signature": "sig"})),
@@ -243,7 +247,7 @@ fn row_44_thoughts_without_words_keep_their_signature_and_cut_ones_are_left_out(
 }
 
 #[test]
-fn row_43_a_block_that_is_new_is_kept_as_it_came() {
+fn row_43_an_unknown_block_is_kept_unchanged() {
     let blocks = vec![
         open(0, json!({"type": "compaction", "content": null})),
         piece(0, json!({"type": "compaction_delta", "content": "Once "})),
@@ -253,7 +257,7 @@ fn row_43_a_block_that_is_new_is_kept_as_it_came() {
         close(1),
     ];
     let reply = message(&[blocks, text(2, &["Hi"])], "end_turn");
-    assert_eq!(reply.text, "Hi", "a summary is not for people");
+    assert_eq!(reply.text, "Hi", "a summary is not shown");
     assert_eq!(
         reply.parts.unwrap().parts,
         json!({"order": [{"part": {"type": "compaction", "content": "Once upon"}},
@@ -262,26 +266,26 @@ fn row_43_a_block_that_is_new_is_kept_as_it_came() {
 }
 
 #[test]
-fn row_43_a_second_beginning_of_the_same_message_is_none() {
+fn row_43_a_repeated_message_start_is_ignored() {
     let reply = stream(&[vec![begin(), begin()], text(0, &["Hi"]), vec![begin()], end("end_turn")].concat());
     assert_eq!(reply, counted(Reply::with_text("Hi", Finish::Complete)));
     let again = stream(&[vec![begin(), begin_as("msg_2")], text(0, &["Hi"]), end("end_turn")].concat());
-    assert_eq!(again, counted(Reply::with_text("Hi", Finish::Complete)), "of the first nothing had come");
+    assert_eq!(again, counted(Reply::with_text("Hi", Finish::Complete)), "the first message was still empty");
     let behind =
         [vec![begin()], text(0, &["Hi"]), end("end_turn"), vec![begin_as("msg_2")], text(0, &["No"])];
     assert_eq!(stream(&behind.concat()), counted(Reply::with_text("Hi", Finish::Complete)));
 }
 
 #[test]
-fn row_43_a_message_that_is_spliced_into_another_is_no_reply() {
+fn row_43_a_message_spliced_into_another_is_an_error() {
     let first = [vec![begin()], tool(0, "toolu_1", "rm", &["{\"path\": \"/a"])].concat();
     let second = [vec![begin_as("msg_2")], tool(0, "toolu_2", "ls", &["\"}"]), end("tool_use")].concat();
     let error = read(&events(&[first, second].concat())).unwrap_err();
-    assert_eq!(error, ModelError::Garbled("another message begins inside of one".to_owned()));
+    assert_eq!(error, ModelError::Garbled("a message begins inside another one".to_owned()));
 }
 
 #[test]
-fn row_43_a_block_that_is_never_closed_counts_if_it_is_whole() {
+fn row_43_an_unclosed_block_counts_if_it_is_complete() {
     let open_text = text(0, &["Hi"]).into_iter().take(2).collect::<Vec<_>>();
     assert_eq!(message(&[open_text], "end_turn"), counted(Reply::with_text("Hi", Finish::Complete)));
     let unclosed = |pieces: &[&str]| {
@@ -291,11 +295,11 @@ fn row_43_a_block_that_is_never_closed_counts_if_it_is_whole() {
     };
     assert_eq!(unclosed(&["{\"a\":1}"]), vec![call("t", "ls", json!({"a": 1}))]);
     assert_eq!(unclosed(&["{\"a\":"]), vec![garbled_call("t", "ls", "{\"a\":")]);
-    assert_eq!(unclosed(&[]), vec![garbled_call("t", "ls", "")], "nobody knows what would have come");
+    assert_eq!(unclosed(&[]), vec![garbled_call("t", "ls", "")], "the rest is unknown");
 }
 
 #[test]
-fn row_43_arguments_that_the_limit_cut_are_never_called() {
+fn row_43_calls_with_truncated_arguments_are_never_made() {
     let calls = |pieces: &[&str]| {
         message(&[tool(0, "a", "ls", &["{}"]), tool(1, "b", "rm", pieces)], "max_tokens").calls
     };
@@ -308,7 +312,7 @@ fn row_43_arguments_that_the_limit_cut_are_never_called() {
 }
 
 #[test]
-fn pings_and_unknown_events_are_passed_over() {
+fn pings_and_unknown_events_are_ignored() {
     let noise =
         || vec![json!({"type": "ping"}), json!({"type": "of_tomorrow", "index": 3, "delta": {"x": 1}})];
     let parts =
@@ -317,7 +321,7 @@ fn pings_and_unknown_events_are_passed_over() {
 }
 
 #[test]
-fn an_error_inside_the_stream_or_instead_of_it_is_named() {
+fn an_error_within_or_instead_of_the_stream_is_reported() {
     let error =
         |kind: &str| json!({"type": "error", "error": {"type": kind, "message": "No."}, "request_id": "r"});
     let named = |kind: &str| {
@@ -336,13 +340,17 @@ fn an_error_inside_the_stream_or_instead_of_it_is_named() {
 }
 
 #[test]
-fn a_stream_without_its_end_was_cut() {
-    let cut = ModelError::Cut("the answer was cut".to_owned());
+fn a_stream_without_an_end_is_truncated() {
+    let cut = ModelError::Cut("the answer was truncated".to_owned());
     assert_eq!(read(&events(&[vec![begin()], text(0, &["Hi"])].concat())), Err(cut.clone()));
     assert_eq!(read(""), Err(cut));
     let mut closed = [vec![begin()], text(0, &["Hi"]), end("end_turn")].concat();
     closed.pop();
-    assert_eq!(stream(&closed), counted(Reply::with_text("Hi", Finish::Complete)), "the reason is an end");
+    assert_eq!(
+        stream(&closed),
+        counted(Reply::with_text("Hi", Finish::Complete)),
+        "the reason ends the reply"
+    );
 }
 
 #[test]
@@ -362,7 +370,7 @@ fn a_document_is_read_like_a_stream() {
 }
 
 #[test]
-fn words_around_a_search_of_the_provider_are_paragraphs_and_around_thoughts_they_go_on() {
+fn text_around_a_provider_search_is_split_into_paragraphs() {
     let search = vec![
         open(1, json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}})),
         close(1),
@@ -375,12 +383,12 @@ fn words_around_a_search_of_the_provider_are_paragraphs_and_around_thoughts_they
 }
 
 #[test]
-fn a_turn_without_words_is_whole() {
+fn a_turn_without_text_is_complete() {
     assert_eq!(message(&[], "end_turn"), counted(Reply::with_text("", Finish::Complete)));
 }
 
 #[test]
-fn an_advisor_of_another_model_is_not_counted_as_this_one() {
+fn usage_of_an_advisor_model_is_not_counted() {
     let own =
         |input: u64, output: u64| json!({"type": "message", "input_tokens": input, "output_tokens": output});
     let advisor = json!({"type": "advisor_message", "model": "claude-other", "input_tokens": 1500, "output_tokens": 700});
@@ -398,21 +406,21 @@ fn an_advisor_of_another_model_is_not_counted_as_this_one() {
     assert_eq!(
         told(500, 25, json!([own(400, 15), own(500, 25)])),
         Some(Usage::plain(900, 40)),
-        "the sum counts"
+        "the sum is used"
     );
 }
 
 #[test]
-fn the_usage_of_a_reply_that_failed_is_known() {
+fn the_usage_of_a_failed_reply_is_reported() {
     let (mut decoder, mut out) = (ReplyDecoder::for_model(&settings()), Vec::new());
     decoder.push(events(&[begin()]).as_bytes(), &mut out).unwrap();
-    assert!(decoder.end(&mut out).is_err(), "it was cut");
+    assert!(decoder.end(&mut out).is_err(), "it is truncated");
     assert!(matches!(out[..], [pudu_base::Delta::Usage(_)]), "{out:?}");
 }
 
 proptest! {
     #[test]
-    fn no_stream_is_too_strange(lines in prop::collection::vec("(data: )?[{}\\[\\]\":,a-z_0-9]{0,40}\n\n", 0..6)) {
+    fn arbitrary_streams_never_panic(lines in prop::collection::vec("(data: )?[{}\\[\\]\":,a-z_0-9]{0,40}\n\n", 0..6)) {
         let mut decoder = ReplyDecoder::for_model(&settings());
         for line in lines {
             let _ = testing::push(&mut decoder, line.as_bytes());

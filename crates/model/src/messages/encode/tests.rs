@@ -62,7 +62,7 @@ fn thought() -> Value {
 }
 
 #[test]
-fn a_request_is_written_as_the_wire_wants_it() {
+fn requests_have_the_format_of_the_wire() {
     let failed = ToolResult { error: true, ..result("c2", "no such file") };
     let calls = vec![call("c1", "bash", json!({"command": "wc"})), call("functions.ls:0", "ls", json!({}))];
     let failed = ToolResult { call: "functions.ls:0".into(), ..failed };
@@ -123,7 +123,7 @@ fn a_request_is_written_as_the_wire_wants_it() {
 }
 
 #[test]
-fn row_44_signed_thoughts_go_back_to_their_model_in_place_and_unchanged() {
+fn row_44_signed_thoughts_are_sent_back_to_their_model_unchanged() {
     let kept = || json!({"type": "redacted_thinking", "data": "x", "of_tomorrow": 1});
     let order = json!([{"part": thought()}, {"words": 2}, {"part": kept()}, {"call": "ls"}]);
     let said = || own(reply("Hi", vec![call("t", "ls", json!({}))]), order.clone());
@@ -147,24 +147,24 @@ fn row_44_signed_thoughts_go_back_to_their_model_in_place_and_unchanged() {
 }
 
 #[test]
-fn row_44_a_reply_of_thoughts_alone_is_left_out() {
+fn row_44_a_reply_with_only_thoughts_is_omitted() {
     let silent = own(reply("", vec![]), json!([{"part": thought()}]));
     let written = messages(vec![human("a"), Message::Assistant(silent), human("b")]);
     let both = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
     assert_eq!(written, json!([{"role": "user", "content": both}]));
     let late = own(reply("Hi", vec![]), json!([{"words": 2}, {"part": thought()}]));
     let written = messages(vec![human("a"), Message::Assistant(late)]);
-    assert_eq!(written[1]["content"], json!([{"type": "text", "text": "Hi"}]), "thoughts are no end");
+    assert_eq!(written[1]["content"], json!([{"type": "text", "text": "Hi"}]), "a thought is not the end");
 }
 
 #[test]
-fn a_paused_turn_goes_back_as_it_was() {
+fn a_paused_turn_is_sent_back_unchanged() {
     let query = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": "x"}});
     let paused = own(reply("So ", vec![]), json!([{"words": 3}, {"part": query}]));
     let written = messages(vec![human("a"), Message::Assistant(paused)]);
     assert_eq!(written[1]["content"], json!([{"type": "text", "text": "So "}, query]));
     let written = messages(vec![human("a"), Message::Assistant(reply("So ", vec![]))]);
-    assert_eq!(written[1]["content"][0]["text"], "So", "white space at the end is refused");
+    assert_eq!(written[1]["content"][0]["text"], "So", "trailing whitespace is refused");
 }
 
 /// Returns the positions of marks.
@@ -216,7 +216,7 @@ fn thread(turns: usize) -> Request {
 }
 
 #[test]
-fn at_most_four_marks_stand_behind_tools_system_and_the_newest_turns() {
+fn at_most_four_cache_marks_follow_tools_system_and_newest_turns() {
     let cached =
         |enabled: bool, newest: usize| ModelSettings { cache: CacheRules { enabled, newest }, ..settings() };
     let fixed = ["/system/0", "/tools/1"];
@@ -253,11 +253,11 @@ fn at_most_four_marks_stand_behind_tools_system_and_the_newest_turns() {
     }
     let own = json!({"cache_control": {"type": "ephemeral"}}).as_object().cloned().unwrap();
     let automatic = ModelSettings { body: own, ..cached(true, 3) };
-    assert_eq!(marks(&body(&automatic, &thread(2))).len(), 4, "the operator's own counts");
+    assert_eq!(marks(&body(&automatic, &thread(2))).len(), 4, "the operator's value takes precedence");
 }
 
 #[test]
-fn each_request_repeats_the_bytes_of_the_one_before_but_for_the_marks() {
+fn each_request_begins_with_the_previous_one_except_for_cache_marks() {
     let settings = ModelSettings { cache: CacheRules::default(), ..settings() };
     let unmarked = |turns: usize| {
         text(&settings, &thread(turns)).replace(r#","cache_control":{"type":"ephemeral"}"#, "")
@@ -270,7 +270,7 @@ fn each_request_repeats_the_bytes_of_the_one_before_but_for_the_marks() {
 }
 
 #[test]
-fn thinking_is_told_as_the_configuration_has_it_and_temperature_is_left_out() {
+fn thinking_follows_the_configuration_and_temperature_is_omitted() {
     let enabled = json!({"thinking": {"type": "enabled", "budget_tokens": 2_000}});
     let thinking = ThinkingRules {
         supported: true,
@@ -287,7 +287,7 @@ fn thinking_is_told_as_the_configuration_has_it_and_temperature_is_left_out() {
 }
 
 #[test]
-fn the_operators_tools_stand_before_ours() {
+fn the_operators_tools_precede_pudus() {
     let search = json!({"type": "web_search_20250305", "name": "web_search"});
     let own = json!({"tools": [search]}).as_object().cloned().unwrap();
     let wire = body(&ModelSettings { body: own, ..settings() }, &thread(0));

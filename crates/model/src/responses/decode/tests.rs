@@ -48,7 +48,7 @@ fn row_46_the_end_may_have_all_items_or_none() {
 }
 
 #[test]
-fn row_46_items_are_known_by_their_place_and_thoughts_are_kept() {
+fn row_46_items_are_identified_by_index_and_thoughts_are_kept() {
     let thought = json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "x"});
     let made = json!({"type": "function_call", "id": "fc_2", "call_id": "c", "name": "f",
         "arguments": "{\"a\":1}"});
@@ -70,7 +70,7 @@ fn row_46_items_are_known_by_their_place_and_thoughts_are_kept() {
 }
 
 #[test]
-fn row_46_an_end_is_what_it_says_and_a_cut_stream_is_no_answer() {
+fn row_46_the_status_determines_the_end_and_a_truncated_stream_is_an_error() {
     for (reason, expect) in [
         (json!("max_output_tokens"), Finish::Length),
         (json!("content_filter"), Finish::Filtered),
@@ -99,7 +99,7 @@ fn completed(output: &Value) -> Value {
 }
 
 #[test]
-fn row_46_a_call_that_nobody_tells_whole_is_never_made() {
+fn row_46_a_call_that_stays_incomplete_is_never_made() {
     let calls = |events: &[Value]| read(events).unwrap().calls;
     let begun = item("added", 0, &call_item(""));
     assert_eq!(calls(&[begun.clone(), completed(&json!([]))]), [testing::garbled_call("c", "f", "")]);
@@ -125,7 +125,7 @@ fn row_46_a_call_that_nobody_tells_whole_is_never_made() {
 }
 
 #[test]
-fn row_46_what_only_the_final_list_has_counts_and_nothing_counts_twice() {
+fn row_46_items_only_in_the_final_list_count_once() {
     let [first, second] = ["a", "b"].map(|id| {
         json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "f", "arguments": "{}"})
     });
@@ -139,12 +139,12 @@ fn row_46_what_only_the_final_list_has_counts_and_nothing_counts_twice() {
     assert_eq!(
         read(&said_before),
         Ok(Reply::with_text("Hello", Finish::Complete)),
-        "also where the places differ"
+        "even if the indexes differ"
     );
 }
 
 #[test]
-fn row_46_words_and_refusals_come_in_each_form() {
+fn row_46_text_and_refusals_are_read_in_each_form() {
     let whole = json!({"type": "response.output_text.done", "output_index": 0, "text": "Hello"});
     assert_eq!(
         read(&[whole.clone(), completed(&Value::Null)]),
@@ -196,19 +196,19 @@ fn messages_and_thoughts_of_one_response_are_paragraphs() {
 }
 
 #[test]
-fn row_46_a_call_may_come_without_its_beginning_and_at_another_place_at_the_end() {
+fn row_46_a_call_may_lack_its_beginning_and_have_another_index_at_the_end() {
     let piece = json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"});
     let whole = [call("c", "f", json!({}))];
     let events = [piece.clone(), item("done", 0, &call_item("{}")), completed(&json!([]))];
-    assert_eq!(read(&events).unwrap().calls, whole, "name and id come at the end");
+    assert_eq!(read(&events).unwrap().calls, whole, "the name and ID arrive at the end");
     let thought = json!({"type": "reasoning", "id": "rs", "summary": []});
     let list = json!([thought, call_item("{}")]);
     let events = [item("added", 0, &call_item("")), piece, completed(&list)];
-    assert_eq!(read(&events).unwrap().calls, whole, "it is one call, wherever it stands");
+    assert_eq!(read(&events).unwrap().calls, whole, "it is one call, at either index");
 }
 
 #[test]
-fn row_46_thoughts_in_the_clear_go_back_and_one_of_two_names_goes_back_once() {
+fn row_46_plain_thoughts_are_sent_back_once() {
     let thought = |id: &str| {
         json!({"type": "reasoning", "id": id, "summary": [],
             "content": [{"type": "reasoning_text", "text": "hm"}]})
@@ -222,7 +222,7 @@ fn row_46_thoughts_in_the_clear_go_back_and_one_of_two_names_goes_back_once() {
 }
 
 #[test]
-fn row_46_an_end_without_its_response_is_what_its_name_says() {
+fn row_46_an_end_without_a_response_is_classified_by_its_name() {
     let failed = json!({"type": "response.failed"});
     assert!(matches!(read(&[said("a"), failed]), Err(ModelError::Failed(_))));
     let cut = json!({"type": "response.incomplete", "response": null});
@@ -230,7 +230,7 @@ fn row_46_an_end_without_its_response_is_what_its_name_says() {
 }
 
 #[test]
-fn row_7_cache_writes_are_counted_and_thoughts_beside_the_reply_as_well() {
+fn row_7_cache_writes_and_separate_thoughts_are_counted() {
     let told = |usage: Value| {
         read(&[said("a"), end("completed", &json!({"status": "completed", "usage": usage}))]).unwrap().usage
     };
@@ -243,7 +243,7 @@ fn row_7_cache_writes_are_counted_and_thoughts_beside_the_reply_as_well() {
 }
 
 #[test]
-fn an_image_is_taken_once_and_does_not_go_back() {
+fn an_image_is_emitted_once_and_not_sent_back() {
     let image = json!({"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "iVBORw0KGgo="});
     let thought = json!({"type": "reasoning", "id": "rs_1", "encrypted_content": "x", "summary": []});
     let events = [item("done", 0, &thought), item("done", 1, &image), completed(&json!([thought, image]))];
@@ -260,7 +260,7 @@ fn an_image_is_taken_once_and_does_not_go_back() {
 }
 
 #[test]
-fn what_is_kept_is_bounded_and_no_place_is_too_high() {
+fn stored_items_are_bounded_and_large_indexes_are_refused() {
     let high = item("done", u64::MAX, &message("a"));
     let other = json!({"type": "web_search_call", "id": "ws"});
     let list = completed(&json!([other, other]));

@@ -1,7 +1,7 @@
-//! Forgets users and threads, with every word that only they had.
+//! Deletes the entries of users and threads, including every word that occurs only in them.
 //!
-//! A user's entries cannot be found any more from the first transaction on; their rows go a little at a time, so that
-//! no caller waits long behind them. If the process dies in between, the sweep continues.
+//! A user's entries cannot be found after the first transaction. Their rows are then deleted in small transactions, so
+//! that no other caller waits long. If the process dies in between, the sweep continues.
 
 use super::{
     index::{ScopeChange, delete},
@@ -11,32 +11,32 @@ use crate::{Db, Result, crash, engines::query};
 use pudu_base::{MessageId, ThreadId, UserId};
 use std::collections::BTreeMap;
 
-/// Entries that go in one transaction.
+/// Maximum number of entries deleted in one transaction.
 const MAX_CHUNK_ENTRIES: i64 = 256;
 
 impl Db {
-    /// Forgets all entries of a user, of every agent.
+    /// Deletes all entries of a user, for every agent.
     pub async fn forget_user(&self, user: &UserId) -> Result<()> {
-        // Detaches the user's scopes from all users: no user's id is empty.
+        // Detaches the scopes from the user. No user has an empty id.
         let sql = "UPDATE recall_scopes SET user_id = '', agent = CAST(id AS TEXT) WHERE user_id = $1";
         self.execute(&crash::RECALL_FORGET_USER, query(sql).bind(user)).await?;
         self.purge_forgotten().await
     }
 
-    /// Forgets all entries that come from a thread, facts as well as turns, whosoever they are.
+    /// Deletes all users' entries that come from a thread, both facts and turns.
     pub async fn forget_thread(&self, thread: &ThreadId) -> Result<()> {
         let sql = "SELECT id, scope, at FROM recall_docs WHERE thread = $1 AND thread <> '' LIMIT $2";
         self.forget_in_parts(&crash::RECALL_FORGET_THREAD, sql, thread.as_str()).await
     }
 
-    /// Forgets all turns before a time, in milliseconds since 1970, of all people.
+    /// Deletes all users' turns older than a time, in milliseconds since 1970.
     pub async fn forget_turns_before(&self, at: i64) -> Result<()> {
         let sql = "SELECT docs.id, docs.scope, docs.at FROM recall_docs docs JOIN recall_scopes scopes
             ON docs.scope = scopes.id WHERE docs.at < CAST($1 AS BIGINT) AND scopes.kind = 'turn' LIMIT $2";
         self.forget_in_parts(&crash::RECALL_EXPIRE, sql, &at.to_string()).await
     }
 
-    /// Forgets the entries of single messages of a thread, whosoever they are.
+    /// Deletes all users' entries for the given messages of a thread.
     pub async fn forget_messages(&self, thread: &ThreadId, messages: &[MessageId]) -> Result<()> {
         let messages = messages.iter().map(|id| key(id.as_str())).collect::<Vec<_>>();
         let (thread, messages) = (key(thread.as_str()), messages.to_vec());
@@ -57,7 +57,7 @@ impl Db {
         .await
     }
 
-    /// Deletes the rows of users who were forgotten.
+    /// Deletes the remaining rows of forgotten users.
     pub(crate) async fn purge_forgotten(&self) -> Result<()> {
         let sql = "SELECT docs.id, docs.scope, docs.at FROM recall_scopes scopes JOIN recall_docs docs
             ON docs.scope = scopes.id WHERE scopes.user_id = $1 LIMIT $2";
@@ -67,7 +67,7 @@ impl Db {
         self.execute(&crash::RECALL_PURGE, query(sql)).await.map(drop)
     }
 
-    /// Deletes the entries that a query finds, until it finds no more.
+    /// Deletes the entries that a query finds, in small transactions, until it finds no more.
     async fn forget_in_parts(&self, name: &'static crash::Write, sql: &'static str, of: &str) -> Result<()> {
         loop {
             let of = key(of);

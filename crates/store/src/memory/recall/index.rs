@@ -1,4 +1,4 @@
-//! Puts entries into the index, and takes single ones out.
+//! Adds entries to the index and removes single entries.
 
 use super::{
     MAX_RECALL_CHARS, RecallKind, RecallScope, key, sql, sql::RecallSql, storable, words::split_words,
@@ -9,35 +9,36 @@ use crate::{
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Entries that go in one transaction.
+/// Maximum number of entries changed in one transaction.
 const MAX_CHUNK_ENTRIES: usize = 128;
-/// A confidence is stored in these parts.
+/// Confidences are stored as integers in millionths.
 pub(super) const CONFIDENCE_PARTS: f64 = 1e6;
 
-/// One entry of memory, as it is indexed.
+/// An entry to index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecallEntry {
-    /// The memory it belongs to.
+    /// The memory to which it belongs.
     pub scope: RecallScope,
     /// Fact or turn.
     pub kind: RecallKind,
     /// The fact's or the message's id, unique in its scope and kind.
     pub doc: String,
-    /// The thread it comes from; empty if there is none. It goes when that thread is forgotten.
+    /// The thread that it comes from; empty if there is none. The entry is deleted when the thread is forgotten.
     pub thread: String,
-    /// The name of the person who said it; it is found by that, too.
+    /// The author's name, which a search also matches.
     pub author: String,
-    /// When it was said, in milliseconds since 1970.
+    /// Time of the statement, in milliseconds since 1970.
     pub at: i64,
-    /// How sure it is, from 0 to 1.
+    /// Confidence, from 0 to 1.
     pub confidence: f64,
-    /// Text to be found and shown, up to [`MAX_RECALL_CHARS`] characters.
+    /// Text to index and return, up to [`MAX_RECALL_CHARS`] characters.
     pub text: String,
 }
 
 impl Db {
-    /// Indexes entries, each in place of an older one of the same scope, kind and id. They go in as several
-    /// transactions, in order: after an error some may be in. To index an entry twice changes nothing.
+    /// Indexes entries, each replacing an older one with the same scope, kind and id. They are stored in order, in
+    /// several transactions, so some may be stored even if an error is returned. Indexing an entry twice changes
+    /// nothing.
     pub async fn index(&self, entries: &[RecallEntry]) -> Result<()> {
         for chunk in entries.chunks(MAX_CHUNK_ENTRIES) {
             let rows: Vec<EntryRow> = chunk.iter().map(EntryRow::new).collect();
@@ -46,7 +47,7 @@ impl Db {
         Ok(())
     }
 
-    /// Returns the facts of a scope that are in the index: their texts by id.
+    /// Returns the indexed facts of a scope: their texts by id.
     pub async fn indexed_facts(&self, scope: &RecallScope) -> Result<HashMap<String, String>> {
         let scope = stored_scope(scope);
         self.read_much(move |tx| {
@@ -60,7 +61,7 @@ impl Db {
         .await
     }
 
-    /// Takes entries of one scope and kind out of the index, by their ids. Those that are not there are no error.
+    /// Removes entries of one scope and kind from the index by their ids. Unknown ids are not an error.
     pub async fn unindex(&self, scope: &RecallScope, kind: RecallKind, docs: &[String]) -> Result<()> {
         for chunk in docs.chunks(MAX_CHUNK_ENTRIES) {
             let docs: Vec<String> = chunk.iter().map(|doc| key(doc)).collect();
@@ -68,7 +69,7 @@ impl Db {
             self.write(&crash::RECALL_UNINDEX, move |tx| {
                 let Some(scope) = known_scope(tx, &scope, kind)? else { return Ok(()) };
                 let (ids, mut change) = (ids_of(tx, scope, &docs)?, ScopeChange::default());
-                // An id that is named twice is one entry.
+                // Removes duplicate ids.
                 for id in ids.into_iter().collect::<BTreeSet<_>>() {
                     delete(tx, scope, id, &mut change)?;
                 }
@@ -107,17 +108,17 @@ impl EntryRow {
     }
 }
 
-/// Returns a scope as it is stored.
+/// Returns a scope with its agent's name as it is stored.
 pub(super) fn stored_scope(scope: &RecallScope) -> RecallScope {
     RecallScope { user: scope.user.clone(), agent: key(&scope.agent) }
 }
 
-/// How a transaction changes a scope's statistics.
+/// A transaction's change of a scope's statistics.
 #[derive(Default)]
 pub(super) struct ScopeChange {
     docs: i64,
     words: i64,
-    /// By word, in how many entries more it is.
+    /// Change of the number of entries that contain each word.
     by_word: BTreeMap<String, i64>,
 }
 
@@ -163,7 +164,7 @@ pub(super) fn insert(tx: &mut Tx<'_>, rows: &[EntryRow]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the number of a scope, which is made if there is none.
+/// Returns the id of a scope, creating the scope if necessary.
 fn scope_id(tx: &mut Tx<'_>, scope: &RecallScope, kind: RecallKind) -> Result<i64> {
     if let Some(id) = known_scope(tx, scope, kind)? {
         return Ok(id);
@@ -201,12 +202,12 @@ fn add(tx: &mut Tx<'_>, scope: i64, row: &EntryRow, change: &mut ScopeChange) ->
     Ok(())
 }
 
-/// Returns the words of an entry as the full-text index has them.
+/// Returns the words of an entry in the form of the full-text index.
 fn tokens(scope: i64, words: &[&str]) -> String {
     words.iter().map(|word| sql::token(scope, word)).collect::<Vec<_>>().join(" ")
 }
 
-/// Deletes an entry, its words and their places in the full-text index.
+/// Deletes an entry, its words and their postings in the full-text index.
 pub(super) fn delete(tx: &mut Tx<'_>, scope: i64, id: i64, change: &mut ScopeChange) -> Result<()> {
     let bag: String = query("SELECT words FROM recall_bags WHERE id = $1").bind(id).fetch_one(tx)?;
     let words: Vec<&str> = bag.split_whitespace().collect();

@@ -1,51 +1,51 @@
-//! The order of hits: BM25 over the statistics of one scope, and how few entries are looked at to find the best.
+//! Ranks hits by BM25 over the statistics of one scope, and limits the number of entries read to find the best.
 //!
-//! An index lists the entries that have a word, cheaply for rare words and dearly for those that are in a tenth of all
-//! entries, which say little. So the rarest words of a question are looked up until a budget is spent, then pairs of
-//! common ones; the entries that match best are read and scored by all words of the question.
+//! The index lists the entries that contain a word. This is cheap for rare words, and expensive for words in a tenth of
+//! all entries, which contribute little. So the rarest words of a question are looked up until a budget is exhausted,
+//! followed by pairs of common words. The best matches are then read and scored by all words of the question.
 
 use super::words::is_faint;
 use std::collections::HashMap;
 
-/// Maximum number of places of the index read for one search of a kind.
+/// Maximum number of index postings read in one search of a kind.
 pub(super) const MAX_POSTINGS: i64 = 2_000;
-/// Maximum number of entries that are scored in full.
+/// Maximum number of entries that are read and scored.
 const MAX_SCORED: usize = 128;
-/// Number of common words that are looked up in pairs.
+/// Maximum number of common words that are looked up in pairs.
 const MAX_PAIRED_WORDS: usize = 6;
-/// To look up a pair costs this share of its words' places, which the index skips through.
+/// Divisor for the cost of a pair: the index skips through the postings of both words.
 const SKIP_SHARE: i64 = 8;
 
-/// Number of entries that have a rare character, in a small scope.
+/// In a small scope, a character is rare if at most this number of entries contain it.
 const MAX_RARE: i64 = 2;
-/// In a large scope a rare character is in one entry of this number.
+/// In a large scope, a character is rare if at most one entry in this number contains it.
 const RARE_SHARE: i64 = 25;
 
-/// BM25's usual numbers: how much a repetition counts, and how much length does.
+/// BM25's usual parameters: the weight of repetitions (`K1`) and of the entry's length (`B`).
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
-/// A scope's statistics, as far as a question needs them.
+/// The statistics of a scope that are needed for a question.
 pub(super) struct ScopeStatistics {
-    /// Entries in the scope.
+    /// Number of entries in the scope.
     pub(super) docs: i64,
     /// Total number of words in the entries.
     pub(super) words: i64,
-    /// The question's words, and in how many entries each is.
+    /// The question's words, each with the number of entries that contain it.
     pub(super) asked: Vec<(String, i64)>,
 }
 
-/// Words that are looked up together, by their places in the question.
+/// Words that are looked up together, as indices into the question's words.
 pub(super) type Probe = Vec<usize>;
 
-/// An entry as it is scored.
+/// An entry to be scored.
 pub(super) struct Bag<'t> {
     pub(super) id: i64,
     pub(super) at: i64,
     pub(super) words: &'t str,
 }
 
-/// How well an entry fits.
+/// Score of an entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fit {
     pub(super) id: i64,
@@ -57,20 +57,20 @@ pub(super) struct Fit {
 
 #[expect(clippy::cast_precision_loss, reason = "counts of entries are far below 2^52")]
 impl ScopeStatistics {
-    /// How much a word says.
+    /// Returns the BM25 weight (IDF) of a word.
     fn weight(&self, place: usize) -> f64 {
         let with = self.asked.get(place).map_or(0, |(_, docs)| *docs) as f64;
         (1.0 + ((self.docs as f64 - with).max(0.0) + 0.5) / (with + 0.5)).ln()
     }
 
-    /// Returns the words to look up, alone or in pairs.
+    /// Returns the words to look up, single or in pairs.
     pub(super) fn probes(&self) -> Vec<Probe> {
         let mut known: Vec<usize> = (0..self.asked.len()).filter(|place| self.count(*place) > 0).collect();
         known.sort_by_key(|place| (self.count(*place), *place));
         let (mut probes, mut left) = (Vec::new(), MAX_POSTINGS);
         let mut common = Vec::new();
         for place in known {
-            // The rarest is looked up in any case, and its newest entries are taken.
+            // The rarest word is always looked up, even if only its newest entries are read.
             if self.count(place) <= left || probes.is_empty() {
                 left = left.saturating_sub(self.count(place));
                 probes.push(vec![place]);
@@ -95,13 +95,13 @@ impl ScopeStatistics {
         self.asked.get(place).map_or(0, |(_, docs)| *docs)
     }
 
-    /// As if words fell together by chance.
+    /// Estimates the cost of a pair, as if the words occurred independently.
     fn pair_cost(&self, first: usize, second: usize) -> i64 {
         let (first, second) = (self.count(first), self.count(second));
         first.saturating_mul(second) / self.docs.max(1) + (first + second) / SKIP_SHARE
     }
 
-    /// Returns the ids of the entries worth scoring, by the results of the probes.
+    /// Returns the ids of the entries to score, chosen by the results of the probes.
     pub(super) fn worth_scoring(&self, found: &[(&Probe, Vec<i64>)]) -> Vec<i64> {
         let mut matched = HashMap::<i64, u128>::new();
         for (probe, ids) in found {
@@ -122,21 +122,25 @@ impl ScopeStatistics {
         all.into_iter().take(MAX_SCORED).map(|(_, id)| id).collect()
     }
 
-    /// Returns how well entries fit, the best first. Of equals the newer is first.
+    /// Scores entries and sorts them, the best first. Among equal scores the newer entry is first.
     pub(super) fn rank(&self, bags: &[Bag<'_>]) -> Vec<Fit> {
         let weights: Vec<f64> = (0..self.asked.len()).map(|place| self.weight(place)).collect();
-        let telling = self.telling();
-        let all: f64 =
-            weights.iter().zip(&telling).filter(|(_, telling)| **telling).map(|(weight, _)| weight).sum();
-        let mut fits: Vec<Fit> = bags.iter().map(|bag| self.fit(bag, &weights, &telling, all)).collect();
+        let significant = self.significant();
+        let all: f64 = weights
+            .iter()
+            .zip(&significant)
+            .filter(|(_, significant)| **significant)
+            .map(|(weight, _)| weight)
+            .sum();
+        let mut fits: Vec<Fit> = bags.iter().map(|bag| self.fit(bag, &weights, &significant, all)).collect();
         fits.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)).then(b.id.cmp(&a.id)));
         fits
     }
 
-    /// Returns for each word whether it shows that an entry is about the question. A single character does so as the whole
-    /// question, or where it is rare and no entry has it with its neighbours: "猫叫" is in none, and 猫 is in one. Such a pair is
-    /// left out, since the character takes its place.
-    fn telling(&self) -> Vec<bool> {
+    /// Returns, for each word, whether its presence suggests that an entry is about the question. A single character
+    /// does if it is the whole question, or if it is rare and no entry contains it together with its neighbours: 猫 is
+    /// in one entry, and "猫叫" is in none. Such a pair does not count, because the character replaces it.
+    fn significant(&self) -> Vec<bool> {
         let is_alone: Vec<bool> = (0..self.asked.len()).map(|place| self.is_rare_alone(place)).collect();
         let stands_for = |pair: &str| {
             self.asked.iter().zip(&is_alone).any(|((word, _), alone)| *alone && pair.contains(word.as_str()))
@@ -148,7 +152,8 @@ impl ScopeStatistics {
         self.asked.iter().zip(&is_alone).map(is_telling).collect()
     }
 
-    /// Whether a word is a single character that few entries have, and none together with a neighbour in the question.
+    /// Returns whether a word is a single character that few entries contain, and that none contains together with its
+    /// neighbours in the question.
     fn is_rare_alone(&self, place: usize) -> bool {
         let Some((word, count)) = self.asked.get(place) else { return false };
         let is_in_pair =
@@ -157,7 +162,7 @@ impl ScopeStatistics {
         is_faint(word) && (1..=most).contains(count) && !self.asked.iter().any(is_in_pair)
     }
 
-    fn fit(&self, bag: &Bag<'_>, weights: &[f64], telling: &[bool], all: f64) -> Fit {
+    fn fit(&self, bag: &Bag<'_>, weights: &[f64], significant: &[bool], all: f64) -> Fit {
         let mut times = vec![0u32; self.asked.len()];
         let mut length = 0.0;
         for word in bag.words.split(' ') {
@@ -173,11 +178,11 @@ impl ScopeStatistics {
         let is_whole: Vec<bool> =
             self.asked.iter().map(|(word, _)| self.asked.len() == 1 || !is_faint(word)).collect();
         let words =
-            weights.iter().zip(telling).zip(times).zip(&is_whole).filter(|((_, times), _)| *times > 0);
-        for (((weight, telling), times), is_whole) in words {
+            weights.iter().zip(significant).zip(times).zip(&is_whole).filter(|((_, times), _)| *times > 0);
+        for (((weight, significant), times), is_whole) in words {
             let times = f64::from(times);
             score += weight * times * (K1 + 1.0) / (times + norm);
-            if *telling {
+            if *significant {
                 heard += weight;
                 matched += usize::from(*is_whole);
             }
@@ -203,7 +208,7 @@ mod tests {
             (&[("unknown", 0)], &[]),
             (&[("b", 20), ("a", 10), ("unknown", 0)], &[&[1], &[0]]),
             (&[("common", 5_000), ("rare", 10), ("other", 6_000)], &[&[1], &[0, 2]]),
-            // Nothing is rare: the newest of the rarest.
+            // No word is rare, so the newest entries with the rarest word are found.
             (&[("x", 90_000), ("y", 50_000)], &[&[1]]),
         ];
         for (asked, expected) in table {
@@ -212,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rare_character_stands_for_its_pair() {
+    fn a_rare_character_replaces_its_pair() {
         for (docs, asked, expected) in [
             (20, &[("猫叫", 0), ("猫", 1), ("叫", 9)][..], &[false, true, false][..]),
             (20, &[("猫叫", 1), ("猫", 1), ("叫", 1)], &[true, false, false]),
@@ -221,12 +226,12 @@ mod tests {
             (100, &[("猫叫", 0), ("猫", 4)], &[false, true]),
             (20, &[("cat", 0), ("name", 3)], &[true, true]),
         ] {
-            assert_eq!(statistics(docs, asked).telling(), expected, "{asked:?}");
+            assert_eq!(statistics(docs, asked).significant(), expected, "{asked:?}");
         }
     }
 
     #[test]
-    fn what_has_the_most_of_a_question_is_first_and_of_equals_the_newest() {
+    fn the_best_match_is_first_and_ties_go_to_the_newest() {
         let statistics = statistics(100, &[("cat", 5), ("name", 50), ("unknown", 0)]);
         let bags = [
             Bag { id: 1, at: 10, words: "cat a b c" },

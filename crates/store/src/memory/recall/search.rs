@@ -16,7 +16,7 @@ use std::collections::HashMap;
 /// Maximum number of hits of a kind.
 const MAX_HITS: usize = 200;
 
-/// Number of wanted hits of each kind.
+/// Maximum number of hits of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecallLimits {
     /// Facts.
@@ -25,7 +25,7 @@ pub struct RecallLimits {
     pub turns: usize,
 }
 
-/// The hits of a question, of each kind the best first.
+/// The hits for a question, the best of each kind first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecallHits {
     /// Facts.
@@ -34,37 +34,37 @@ pub struct RecallHits {
     pub turns: Vec<RecallHit>,
 }
 
-/// An entry that fits a question.
+/// An entry that matches a question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecallHit {
     /// Fact or turn.
     pub kind: RecallKind,
     /// The fact's or the message's id.
     pub doc: String,
-    /// The thread it comes from; empty if there is none.
+    /// The thread that it comes from; empty if there is none.
     pub thread: String,
-    /// The name of the person who said it.
+    /// The author's name.
     pub author: String,
-    /// When it was said, in milliseconds since 1970.
+    /// Time of the statement, in milliseconds since 1970.
     pub at: i64,
-    /// How sure it is, from 0 to 1.
+    /// Confidence, from 0 to 1.
     pub confidence: f64,
     /// Its text.
     pub text: String,
-    /// BM25's number. It compares hits of one question and kind, and nothing else.
+    /// BM25 score. Comparable only among hits of the same question and kind.
     pub score: f64,
-    /// Which share of the question it has, from 0 to 1: words that few entries have count for more, and those that no
-    /// entry has for most. It compares hits of any questions.
+    /// Weighted share of the question's words that it contains, from 0 to 1. Words in few entries weigh more, and words
+    /// in no entry most. Comparable among hits of different questions.
     pub share: f64,
-    /// How many different words of the question it has, without single characters of longer words.
+    /// Number of different words of the question that it contains, not counting single characters of longer words.
     pub matched: usize,
     /// Whether the question names its author.
     pub named: bool,
 }
 
 impl Db {
-    /// Returns the entries of one scope that fit a question best. Any text is a question: it has no syntax, is bounded,
-    /// and one without words finds nothing.
+    /// Returns the entries of one scope that match a question best. Any text is valid: there is no query syntax, long
+    /// texts are truncated, and a text without words finds nothing.
     pub async fn recall(
         &self,
         scope: &RecallScope,
@@ -103,14 +103,14 @@ fn search(
         let statistics = ScopeStatistics { docs, words, asked };
         let fits = best(tx, scope, &statistics, limit.min(MAX_HITS))?;
         *place = read_hits(tx, scope, kind, &fits)?;
-        // One character of a name is not the name.
+        // A single character of a name does not count as the name.
         let asked = |word: &String| !is_faint(word) && question.contains(word);
         place.iter_mut().for_each(|hit| hit.named = split(&hit.author).iter().any(asked));
     }
     Ok(hits)
 }
 
-/// Returns the question's words, and in how many entries of a scope each is.
+/// Returns the question's words, each with the number of a scope's entries that contain it.
 fn counts(tx: &mut Tx<'_>, question: &[String], scope: i64) -> Result<Vec<(String, i64)>> {
     let rows = query(RecallSql::for_engine(tx.engine()).counts);
     let list = list(question);
@@ -119,7 +119,7 @@ fn counts(tx: &mut Tx<'_>, question: &[String], scope: i64) -> Result<Vec<(Strin
     Ok(question.iter().map(|word| (word.clone(), count(word))).collect())
 }
 
-/// Returns a list as the statements of recall take it: each element is a row.
+/// Returns a list in the JSON form that the statements of recall expect: each element is a row.
 fn list<T: Clone + Into<serde_json::Value>>(elements: &[T]) -> String {
     let rows = elements.iter().map(|element| serde_json::Value::Array(vec![element.clone().into()]));
     serde_json::Value::Array(rows.collect()).to_string()
@@ -161,7 +161,7 @@ fn matches<'p>(
     Ok(rows.into_iter().filter_map(of_row).collect())
 }
 
-/// Reads a line of id, time and words.
+/// Parses a line of id, time and words.
 fn bag(line: &str) -> Option<Bag<'_>> {
     let (id, rest) = line.split_once(' ')?;
     let (at, words) = rest.split_once(' ')?;
@@ -170,13 +170,13 @@ fn bag(line: &str) -> Option<Bag<'_>> {
 
 type EntryColumns = (i64, String, String, String, i64, i64, String);
 
-/// Returns the entries that fit, in their order.
+/// Reads the scored entries, in their order.
 fn read_hits(tx: &mut Tx<'_>, scope: i64, kind: RecallKind, fits: &[Fit]) -> Result<Vec<RecallHit>> {
     let ids: Vec<i64> = fits.iter().map(|fit| fit.id).collect();
     let rows = query(RecallSql::for_engine(tx.engine()).docs).bind(&list(&ids)).bind(scope).fetch_all(tx)?;
     let mut rows: HashMap<i64, EntryColumns> =
         rows.into_iter().map(|row: EntryColumns| (row.0, row)).collect();
-    // One that was deleted meanwhile is no hit.
+    // Skips entries that were deleted in the meantime.
     Ok(fits.iter().filter_map(|fit| Some(hit(kind, rows.remove(&fit.id)?, *fit))).collect())
 }
 

@@ -4,29 +4,29 @@ use crate::engines::DbEngine;
 
 /// SQL that differs between the engines.
 pub(super) struct RecallSql {
-    /// Inserts an entry; returns its id.
+    /// Inserts an entry and returns its id.
     pub(super) insert: &'static str,
-    /// Puts the words of the entry `$1` into the full-text index: `$2`, between spaces.
+    /// Adds the words `$2` of the entry `$1`, separated by spaces, to the full-text index.
     pub(super) add_words: &'static str,
-    /// Takes them out again, before the entry itself is deleted.
+    /// Removes the same words before the entry itself is deleted.
     pub(super) remove_words: Option<&'static str>,
-    /// Adds to the number of entries of a scope `$1` that have a word, for a list `$2` of words and numbers.
+    /// Adds to the number of entries of a scope `$1` that contain a word, for a list `$2` of words and numbers.
     pub(super) count_words: &'static str,
-    /// Forgets the words of the same list that no entry has any more.
+    /// Deletes the words of the same list that are no longer in any entry.
     pub(super) drop_words: &'static str,
-    /// Returns in how many entries of a scope `$1` the words of a list `$2` are.
+    /// Returns the number of entries of a scope `$1` that contain each word of a list `$2`.
     pub(super) counts: &'static str,
-    /// Returns the place of each expression in a list `$1`, and the ids of the newest entries that match it, `$2` at
-    /// most, between spaces.
+    /// Returns the index of each expression in a list `$1`, and the ids of the newest entries that match it, at most
+    /// `$2`, separated by spaces.
     pub(super) matches: &'static str,
-    /// Returns one text of lines, each an entry's id, time and words, for a list `$1` of ids.
+    /// Returns one text for a list `$1` of ids: each entry's id, time and words, separated by `|`.
     pub(super) bags: &'static str,
-    /// Returns the entries of a list `$1` of ids, if they are of the scope `$2`. Its index is not to be used: all of a
-    /// scope would be read.
+    /// Returns the entries of a list `$1` of ids that are in the scope `$2`. Avoids the index on the scope, because it
+    /// would read the whole scope.
     pub(super) docs: &'static str,
 }
 
-/// The parts that both engines share; `$each` is the engine's way to the elements of a list.
+/// Statements shared by both engines. `$each` is the engine's expression for the elements of a list.
 macro_rules! shared {
     (insert) => {
         "INSERT INTO recall_docs (scope, doc, thread, author, at, confidence, text)
@@ -90,7 +90,7 @@ const SQLITE: RecallSql = RecallSql {
 const POSTGRES: RecallSql = RecallSql {
     insert: shared!(insert),
     add_words: "UPDATE recall_docs SET tokens = array_to_tsvector(string_to_array(CAST($2 AS TEXT), ' ')) WHERE id = $1",
-    // They are in the row.
+    // The words are in the entry's row.
     remove_words: None,
     count_words: shared!(count, "json_array_elements(CAST(CAST($2 AS TEXT) AS json)) item"),
     drop_words: shared!(drop, "json_array_elements(CAST(CAST($2 AS TEXT) AS json)) item"),
@@ -111,19 +111,19 @@ impl RecallSql {
     }
 }
 
-/// Returns a word as the index has it: after its scope's number.
+/// Returns a word in the form of the index: prefixed by its scope's number.
 pub(super) fn token(scope: i64, word: &str) -> String {
-    // The sign is a part of a word for SQLite's tokenizer, and in no word of ours.
+    // SQLite's tokenizer treats the separator as part of a word, and our words never contain it.
     format!("{scope}\u{b7}{word}")
 }
 
-/// Returns the expression that matches entries with all of these words.
+/// Returns an expression that matches the entries containing all these words.
 pub(super) fn all_of(engine: DbEngine, scope: i64, words: &[&str]) -> String {
     let (quote, and) = match engine {
         DbEngine::Sqlite => ('"', " AND "),
         DbEngine::Postgres => ('\'', " & "),
     };
-    // A word has no quotes, backslashes or signs: it is letters and digits alone.
+    // Words consist of letters and digits only, so they contain no quotes, backslashes or operators.
     let quoted = |word: &&str| format!("{quote}{}{quote}", token(scope, word));
     words.iter().map(quoted).collect::<Vec<_>>().join(and)
 }

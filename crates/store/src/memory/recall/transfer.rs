@@ -1,5 +1,5 @@
-//! Gives the turns of one user to another user of the same person. A word is indexed with its scope's number, so
-//! each entry is indexed again.
+//! Moves the turns of one user to another user of the same person. Each entry is indexed again, because words are
+//! indexed with their scope's number.
 
 use super::{
     RecallEntry, RecallKind, RecallScope,
@@ -12,11 +12,12 @@ use crate::{
 use pudu_base::UserId;
 use std::collections::BTreeMap;
 
-/// Entries that move in one transaction.
+/// Maximum number of entries moved in one transaction.
 const MAX_CHUNK_ENTRIES: i64 = 128;
 
 impl Db {
-    /// Gives all that a user said to another one, and forgets the first one's facts. To do it again changes nothing.
+    /// Moves all turns of the source user to the target user, and deletes the source's facts. Repeating it changes
+    /// nothing.
     pub async fn move_turns(&self, source: &UserId, target: &UserId) -> Result<()> {
         loop {
             let (from, to) = (source.clone(), target.clone());
@@ -52,7 +53,7 @@ fn entry(tx: &mut Tx<'_>, id: i64, scope: RecallScope) -> Result<RecallEntry> {
     let (doc, thread, author): (String, String, String) = query(sql).bind(id).fetch_one(tx)?;
     let sql = "SELECT at, confidence, text FROM recall_docs WHERE id = $1";
     let (at, confidence, text): (i64, i64, String) = query(sql).bind(id).fetch_one(tx)?;
-    #[expect(clippy::cast_precision_loss, reason = "it is at most a million")]
+    #[expect(clippy::cast_precision_loss, reason = "at most a million")]
     let confidence = confidence as f64 / CONFIDENCE_PARTS;
     Ok(RecallEntry { scope, kind: RecallKind::Turn, doc, thread, author, at, confidence, text })
 }

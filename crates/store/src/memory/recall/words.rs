@@ -1,25 +1,25 @@
-//! Splits texts into the words by which they are found. Both engines index these words, so both find the same.
+//! Splits texts into the words that searches find. Both engines index these words, so both find the same entries.
 //!
-//! Words are folded (width, case, accents) and, if they are plain ASCII, reduced to their English stem. Scripts that
-//! put no space between words (Han, kana, hangul's long compounds, Thai and its neighbours) become pairs of neighbouring
-//! characters; Chinese characters are also indexed one by one. A change here changes the stored index: existing entries
-//! then have to be indexed again.
+//! Words are folded (width, case, accents) and, if they are plain ASCII, reduced to their English stem. Scripts without
+//! spaces between words (Han, kana, hangul's long compounds, Thai and its neighbours) become pairs of adjacent
+//! characters; Chinese characters are also indexed one by one. After a change to these rules, existing entries have to
+//! be reindexed.
 //!
-//! Deliberately absent: a dictionary. Pairs find two-character words, which most Chinese words are, without one.
+//! Deliberately absent: a dictionary. Most Chinese words have two characters, and pairs find them without one.
 
 use frostem::{Algorithm, Stemmer};
 use std::collections::HashSet;
 use unicode_normalization::UnicodeNormalization;
 
-/// Maximum length of a word, in characters. A longer one is cut: its end, such as that of a checksum, is not searched
-/// for.
+/// Maximum length of a word, in characters. Longer words, such as checksums, are truncated and found by their
+/// beginning.
 const MAX_WORD_CHARS: usize = 32;
 /// Maximum number of different words in a question.
 const MAX_QUERY_WORDS: usize = 96;
 /// Maximum number of characters read from the beginning of a longer question, and from its end.
 const MAX_QUERY_CHARS: usize = 2_000;
 
-/// English words without meaning for a search.
+/// English words that are ignored in searches.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "again", "all", "also", "am", "an", "and", "any", "are", "aren", "as", "at", "be",
     "been", "before", "being", "but", "by", "can", "could", "d", "did", "didn", "do", "does", "doesn",
@@ -33,8 +33,8 @@ const STOP_WORDS: &[&str] = &[
     "would", "yes", "you", "your", "yours",
 ];
 
-/// Chinese and Japanese words without meaning for a search, longest first. A question is cut at them, so that
-/// no pair reaches across.
+/// Chinese and Japanese words that are ignored in searches, longest first. A question is split at them, so that no
+/// pair spans them.
 const STOP_RUNS: &[&str] = &[
     "为什么",
     "是不是",
@@ -92,18 +92,18 @@ const STOP_RUNS: &[&str] = &[
     "哪",
 ];
 
-/// Chinese characters that have no meaning for a search alone.
+/// Chinese characters that are ignored in searches if they are single.
 const STOP_CHARS: &str = "一不与个为也了人什他们会你其到去又只吗呢和在多大她好对小就已年得您我所把时是有来此没然用的着给自被要让说谁跟还这过那都里";
 
-/// Returns all words of a text, each once, as recall knows them: folded, English ones by their stem, scripts without
+/// Returns the distinct words of a text in the form of the index: folded, English words as their stem, scripts without
 /// spaces as pairs of characters.
 #[must_use]
 pub fn recall_words(text: &str) -> HashSet<String> {
     split_words(text).into_iter().collect()
 }
 
-/// Returns the words that describe the topic of a text, each once: neither little words nor single characters of a
-/// script without spaces.
+/// Returns the distinct words that describe the topic of a text, without stop words and single characters of a script
+/// without spaces.
 #[must_use]
 pub fn telling_words(text: &str) -> Vec<String> {
     let mut words = query_words(text);
@@ -120,8 +120,8 @@ pub(crate) fn split_words(text: &str) -> Vec<String> {
     found
 }
 
-/// Returns the words of a question, each once, without those that say nothing. Of a very long one the beginning and the
-/// end are read.
+/// Returns the distinct words of a question, without stop words. Only the beginning and the end of a very long
+/// question are read.
 pub(crate) fn query_words(text: &str) -> Vec<String> {
     let (head, tail) = ends(text);
     let mut found = Vec::new();
@@ -140,11 +140,11 @@ pub(crate) fn query_words(text: &str) -> Vec<String> {
     found
 }
 
-/// A stretch of characters that belong together, folded.
+/// A run of adjacent characters of the same kind, folded.
 enum CharRun {
     /// A word between spaces.
     Spaced(String),
-    /// Words without spaces between them.
+    /// Words of a script without spaces.
     Dense(String),
 }
 
@@ -173,18 +173,19 @@ fn runs(text: &str) -> Vec<CharRun> {
     all
 }
 
-/// Folds width, compatibility forms, accents and case. Hangul and voiced kana are put together again.
+/// Folds width, compatibility forms, accents and case. Hangul and voiced kana are recomposed.
 fn fold(text: &str) -> impl Iterator<Item = char> {
     let plain = text.nfkd().filter(|c| !matches!(c, '\u{300}'..='\u{36f}'));
     plain.flat_map(char::to_lowercase).nfc()
 }
 
-/// Whether it is a part of a word. Vowel signs of Thai and of Indic scripts are marks, not letters.
+/// Whether a character is part of a word. Includes the vowel signs of Thai and Indic scripts, which are marks and not
+/// letters.
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '\u{900}'..='\u{109f}' | '\u{1780}'..='\u{17d3}')
 }
 
-/// Whether its script puts no spaces between words.
+/// Whether a character's script has no spaces between words.
 fn is_dense(c: char) -> bool {
     matches!(c,
         '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' // Thai, Lao, Burmese, Khmer
@@ -198,8 +199,8 @@ fn is_han(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Whether a word is a single character of a text that is split into pairs: it may help to find something, but shows
-/// nothing.
+/// Whether a word is a single character of a script that is split into pairs. It helps to find entries, but is weak
+/// evidence of a match.
 pub(super) fn is_faint(word: &str) -> bool {
     let mut chars = word.chars();
     chars.next().is_some_and(is_dense) && chars.next().is_none()
@@ -213,8 +214,8 @@ fn stem(word: &str) -> String {
     Stemmer::new(Algorithm::English).stem(&word).into_owned()
 }
 
-/// Adds pairs of neighbours, and then each Chinese character alone: it has a meaning of its own, and a question about a
-/// 猫咪 may mean a 橘猫. A single character is a word.
+/// Adds the pairs of adjacent characters, then each single Chinese character, because it has its own meaning: a
+/// question about a 猫咪 may mean a 橘猫. A run of one character is one word.
 fn pairs(run: &str, found: &mut Vec<String>) {
     let chars: Vec<char> = run.chars().collect();
     match chars.as_slice() {
@@ -227,7 +228,7 @@ fn pairs(run: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Returns the parts of a run between the words without meaning.
+/// Returns the parts of a run between stop words.
 fn without_stops(run: &str) -> impl Iterator<Item = &str> {
     let (mut parts, mut rest, mut part) = (Vec::new(), run, run);
     while let Some(c) = rest.chars().next() {
@@ -243,7 +244,7 @@ fn without_stops(run: &str) -> impl Iterator<Item = &str> {
     parts.into_iter().filter(|part| !part.is_empty())
 }
 
-/// Returns the beginning and the end of a text, which do not overlap.
+/// Returns the beginning and the end of a long text, without overlap.
 fn ends(text: &str) -> (&str, &str) {
     let Some((at, _)) = text.char_indices().nth(MAX_QUERY_CHARS) else { return (text, "") };
     let (head, rest) = text.split_at(at);
@@ -262,7 +263,7 @@ mod tests {
         }
     }
 
-    /// Stored: a change to these means that entries must be indexed again.
+    /// These words are stored: after a change to them, entries must be reindexed.
     #[test]
     fn a_text_is_split_into_these_words() {
         check(
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_has_only_words_that_say_something() {
+    fn a_question_keeps_only_significant_words() {
         check(
             &[
                 ("What is the name of Ann's dog?", "name ann dog"),
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_giant_question_is_read_at_both_ends() {
+    fn a_giant_question_is_read_at_both_ends_only() {
         let giant = format!("alpha {} omega", "middle ".repeat(200_000));
         assert_eq!(query_words(&giant), ["alpha", "middl", "iddl", "omega"]);
         let many: String = (0..100_000).map(|n| format!("w{n} ")).collect();

@@ -1,18 +1,18 @@
-//! Keys by which rows of a person are found, and the rows of threads.
+//! Keys for finding the rows of a person, and messages of threads.
 
 use crate::engines::from_row;
 use crate::{Result, error::unreadable};
 use pudu_base::{Message, RunId, ThreadId, Update, UserId};
 use std::sync::Arc;
 
-/// A person of an account.
+/// A platform identity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AccountPerson {
-    /// The account.
+    /// The bot.
     pub account: String,
     /// The platform's id of the person.
     pub person: String,
-    /// The name that people see; empty if unknown.
+    /// The displayed name; empty if unknown.
     pub name: String,
 }
 
@@ -23,13 +23,13 @@ from_row!(AccountPerson { account, person, name });
 pub struct PersonKeys {
     /// The user.
     pub user: UserId,
-    /// The separate users that those people were, before they became this one.
+    /// The former separate users of the identities.
     pub former: Vec<UserId>,
-    /// Those people of accounts who are the user.
+    /// The user's platform identities.
     pub people: Vec<AccountPerson>,
-    /// Place of the sender's id in the payload of an event: a JSON pointer.
+    /// JSON pointer to the sender's id in the payload of an event.
     pub event_sender: &'static str,
-    /// Place of the author's id in the target of a reply.
+    /// JSON pointer to the author's id in the target of a reply.
     pub reply_sender: &'static str,
 }
 
@@ -40,23 +40,23 @@ impl PersonKeys {
     }
 }
 
-/// A message of a turn that a person asked for in another user's thread, such as a room's: their own message, or the
-/// agent's messages and calls for it.
+/// A message of a person's turn in another user's thread, such as a room's: their own message, or the agent's messages
+/// and tool calls for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoomMessage {
     /// The thread.
     pub thread: ThreadId,
-    /// The user whose thread it is.
+    /// The owner of the thread.
     pub owner: UserId,
     /// The run that wrote it.
     pub run: RunId,
-    /// The position in its log.
+    /// The position in the thread's log.
     pub seq: i64,
     /// The message.
     pub message: Message,
 }
 
-/// Reads a row of a thread's log, if it is a message.
+/// Parses a row of a thread's log. Returns `None` if it is not a message.
 pub(super) fn message_of(body: &str) -> Result<Option<Message>> {
     match serde_json::from_str(body).map_err(|error| unreadable("a thread's row", &error))? {
         Update::Message(message) => Ok(Some(Arc::unwrap_or_clone(message))),

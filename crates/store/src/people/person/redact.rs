@@ -1,4 +1,4 @@
-//! Words that are taken out of threads of others.
+//! Removal of a person's words from other users' threads.
 
 use super::{keys::RoomMessage, shared};
 use crate::{
@@ -16,7 +16,7 @@ use std::{collections::BTreeSet, sync::Arc};
 /// The text that replaces a removed person's words.
 const REMOVED: &str = "[removed at the person's request]";
 
-/// Replaces messages by a remark. Snapshots of their threads are made again.
+/// Replaces messages with a notice, and deletes the snapshots of their threads.
 pub(super) fn messages(tx: &mut Tx<'_>, messages: &[RoomMessage]) -> Result<()> {
     for RoomMessage { thread, seq, message, .. } in messages {
         let update = Update::Message(Arc::new(emptied(message)));
@@ -30,7 +30,7 @@ pub(super) fn messages(tx: &mut Tx<'_>, messages: &[RoomMessage]) -> Result<()> 
         let gone = gone.map(|message| (message.run.as_str(), message.message.id())).collect();
         shared::redact_traces(tx, thread, &gone)?;
         query("DELETE FROM snapshots WHERE thread = $1").bind(thread).execute(tx)?;
-        // It may have been made of the person's words.
+        // The title may contain the person's words.
         query("UPDATE threads SET title = '' WHERE id = $1").bind(thread).execute(tx)?;
         let sql = "UPDATE runs SET title_found = '', title_left = '' WHERE thread = $1";
         query(sql).bind(thread).execute(tx)?;
@@ -42,7 +42,7 @@ pub(super) fn messages(tx: &mut Tx<'_>, messages: &[RoomMessage]) -> Result<()> 
     Ok(())
 }
 
-/// Removes the texts of a run's other rows: the steps of its sub-agents, its list, its goal.
+/// Removes the texts of a run's other rows: the steps of its sub-agents, its todo list, its goal.
 fn run_rows(tx: &mut Tx<'_>, thread: &str, run: &str) -> Result<()> {
     let sql = "SELECT seq, body FROM log WHERE thread = $1 AND run = $2";
     let rows: Vec<(i64, String)> = query(sql).bind(thread).bind(run).fetch_all(tx)?;
@@ -65,7 +65,7 @@ fn run_rows(tx: &mut Tx<'_>, thread: &str, run: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns a message without its words. Calls keep their names, so that results still have their call.
+/// Returns a message without its text. Calls keep their names and ids, so that results still match them.
 fn emptied(message: &Message) -> Message {
     match message.clone() {
         Message::Human(human) => Message::Human(Human::new(human.id.as_str(), REMOVED)),

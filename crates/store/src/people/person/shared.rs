@@ -1,4 +1,4 @@
-//! Threads of one person in which others spoke, too: a chain of answers in a group belongs to the person who began it.
+//! Threads of one person that contain messages of others: a reply chain in a group belongs to the person who began it.
 
 use super::keys::{AccountPerson, PersonKeys, RoomMessage, message_of};
 use crate::{
@@ -10,30 +10,30 @@ use crate::{
 use pudu_base::{Message, MessageId, ThreadId, Update, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A thread of a person with turns of others.
+/// A thread of a person with turns of other people.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedThread {
     /// The thread.
     pub thread: ThreadId,
     /// The owner of the thread: the person's user, or a former one.
     pub owner: UserId,
-    /// The room that it is talked in: to this it goes when the person is forgotten.
+    /// The room of the thread, which becomes its owner when the person is forgotten.
     pub room: UserId,
-    /// All messages but those of others' turns.
+    /// All messages except those of other people's turns.
     pub own: Vec<RoomMessage>,
-    /// The messages of others' turns.
+    /// The messages of other people's turns.
     pub others: Vec<RoomMessage>,
 }
 
 impl Db {
-    /// Returns those threads of a person that have turns of others. A user without people on any account, such as a
-    /// room, has none: all messages in a room are the room's.
+    /// Returns the threads of a person that have turns of other people. A user without platform identities, such as a
+    /// room, has none: all messages in a room belong to the room.
     pub async fn shared_threads(&self, keys: &PersonKeys) -> Result<Vec<SharedThread>> {
         let keys = keys.clone();
         self.read_much(move |tx| shared(tx, &keys)).await
     }
 
-    /// Deletes the pending learning of a person's messages.
+    /// Deletes a person's conversations waiting for memory extraction.
     pub async fn forget_learnings(&self, keys: &PersonKeys) -> Result<()> {
         let keys = keys.clone();
         self.write(&crash::FORGET_LEARNINGS, move |tx| {
@@ -50,12 +50,12 @@ impl Db {
         .await
     }
 
-    /// Lists the chats that conversations are in, each with its account.
+    /// Lists the chats of all conversations, each with its bot.
     pub async fn chats(&self) -> Result<Vec<(String, String)>> {
         self.all(query("SELECT DISTINCT account, chat FROM conversations ORDER BY account, chat")).await
     }
 
-    /// Returns whether a turn of one of these threads, or of a thread of the person, is open.
+    /// Returns whether one of these threads has an open turn.
     pub async fn has_open_turn(&self, threads: &BTreeSet<ThreadId>) -> Result<bool> {
         let threads = threads.clone();
         self.read(move |tx| {
@@ -74,7 +74,7 @@ impl Db {
 const OPEN_TURN: &str =
     "SELECT thread FROM turns WHERE thread = $1 AND delivered IS NULL AND parked IS NULL LIMIT 1";
 
-/// Returns whether a turn of one of the threads is open, inside of a transaction.
+/// Returns whether a thread of one of the messages has an open turn, within a transaction.
 pub(super) fn is_in_use(tx: &mut Tx<'_>, messages: &[RoomMessage]) -> Result<bool> {
     let threads: BTreeSet<&str> = messages.iter().map(|message| message.thread.as_str()).collect();
     for thread in threads {
@@ -85,7 +85,7 @@ pub(super) fn is_in_use(tx: &mut Tx<'_>, messages: &[RoomMessage]) -> Result<boo
     Ok(false)
 }
 
-/// Gives threads to their rooms.
+/// Makes each thread's room its owner.
 pub(super) fn hand_over(tx: &mut Tx<'_>, shared: &[SharedThread]) -> Result<()> {
     let sql = "UPDATE threads SET user_id = $1 WHERE id = $2";
     for SharedThread { thread, room, .. } in shared {
@@ -116,8 +116,8 @@ fn shared(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<SharedThread>> {
     Ok(shared)
 }
 
-/// Splits the messages of a thread: a run in which others spoke and the person did not is theirs, and so are their
-/// messages in a run of the person's.
+/// Splits the messages of a thread. Others own the messages of runs in which only they wrote, and their own messages in
+/// the person's runs.
 fn parted(
     tx: &mut Tx<'_>,
     keys: &PersonKeys,
@@ -158,8 +158,8 @@ pub(super) fn is_of_other(message: &Message, account: &str, people: &[AccountPer
     !people.iter().any(|one| one.account == account && one.person == said_by)
 }
 
-/// Removes the traces of forgotten turns from a thread's other rows: their goals, and the places of their results.
-/// `gone` are the runs and messages of those turns.
+/// Removes the traces of forgotten turns from a thread's other rows: their goals, and kept excerpts of their results.
+/// `gone` contains the runs and messages of the forgotten turns.
 pub(super) fn redact_traces(
     tx: &mut Tx<'_>,
     thread: &str,
