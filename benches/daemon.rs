@@ -314,7 +314,7 @@ async fn memory() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     let after = Memory::of(&house);
     row(
-        "memory idle: the program's own; with what is resident of its file",
+        "idle memory: private; with the resident pages of the executable",
         &format!("{}; {}", mib(idle.own), mib(idle.resident)),
         "5 MiB; –",
         "ZeroClaw 35.6 MiB, DeerFlow 229 MB in all",

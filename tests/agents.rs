@@ -463,7 +463,7 @@ async fn the_api_is_there_when_it_is_switched_on_and_changes_nothing_without_the
     house.configure("", "agents_api: {enabled: true}\n");
     let switched = async {
         while house.call(Method::GET, "/api/agents", false, &none).await.0 != 200 {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
     tokio::time::timeout(SOON, switched).await.unwrap();

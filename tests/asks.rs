@@ -345,7 +345,7 @@ async fn a_command_that_was_stopped_or_died_with_the_daemon_says_so() {
 }
 
 fn slow(words: &str) -> Answer {
-    Reply::text(words).after(Duration::from_millis(1500)).usage(20, 2)
+    Reply::text(words).after(Duration::from_secs(6)).usage(20, 2)
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ async fn call(house: &House, ada: &Talker, tool: &str, args: Value) -> String {
     house.model.next(Reply::tool(tool, &args));
     house.model.next(Reply::text("Well."));
     ada.say("go on");
-    house.model.wait(SOON, |model| (model.count() >= before + 2).then_some(())).await.unwrap();
+    house.model.wait(3 * SOON, |model| (model.count() >= before + 2).then_some(())).await.unwrap();
     ada.reads("Well.").await;
     house.model.requests().last().unwrap().last_tool()
 }

@@ -19,10 +19,14 @@ fn slow() -> Reply {
 async fn follow_ups_wait_are_seen_and_are_answered_together() {
     let house = House::open("").await;
     let ada = Talker::new(&house, "Ada");
+    let mut hold = house.model.hold(1, At::End);
     house.model.next(slow());
     ada.say("first");
-    house.model.wait(SOON, |_| (house.model.active() > 0).then_some(())).await.unwrap();
+    hold.reached().await.unwrap();
     let (two, three) = (ada.say("second"), ada.say("third"));
+    let both = house.telegram.wait(SOON, |view| (view.count("setMessageReaction") >= 2).then_some(()));
+    both.await.unwrap_or_else(|timeout| panic!("{timeout}"));
+    hold.proceed();
     ada.reads("echo: third").await;
     assert_eq!(house.model.count(), 2, "both are answered by one turn");
     let request = house.model.requests()[1].clone();

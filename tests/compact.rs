@@ -34,7 +34,7 @@ fn long(n: usize) -> String {
 async fn talk(ada: &Talker, turns: std::ops::Range<usize>) {
     for n in turns {
         ada.say(&long(n));
-        ada.reads_so(|text| text.starts_with(&format!("echo: region {n}:"))).await;
+        ada.reads_final(|text| text.starts_with(&format!("echo: region {n}:"))).await;
     }
 }
 

@@ -170,8 +170,11 @@ async fn a_pressed_choice_survives() {
         house.telegram.press(ada.chat, ada.person, message, "Asia").unwrap();
         again(&mut house, &point).await;
         ada.reads("echo: Asia").await;
-        let texts = texts(&ada);
-        assert!(texts.iter().any(|text| text.contains("Ada chose: Asia")), "{point}: {texts:?}");
-        assert_eq!(house.model.count(), 2, "{point}: {texts:?}");
+        // The message with the buttons is edited beside the run.
+        let chosen = house.telegram.wait(SOON, |view| {
+            view.answers(ada.chat).iter().any(|seen| seen.text.contains("Ada chose: Asia")).then_some(())
+        });
+        chosen.await.unwrap_or_else(|timeout| panic!("{point}: {timeout}"));
+        assert_eq!(house.model.count(), 2, "{point}: {:?}", texts(&ada));
     }
 }

@@ -10,7 +10,10 @@ use pudu_sim::{
 };
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::time::timeout;
 
 /// Unacknowledged messages are repeated soon, so that no test waits a minute.
@@ -97,9 +100,13 @@ fn slowly(text: &str) -> Answer {
 #[tokio::test]
 async fn without_a_template_a_sign_comes_where_an_answer_takes_long_and_makes_room_for_it() {
     let talk = Talk::open(options(false), "").await;
+    let begun = Instant::now();
     talk.say("hello");
     talk.reads(&talk.ada, "echo: hello").await;
-    assert_eq!(talk.dingtalk.count("robot/oToMessages/batchSend"), 1, "a short answer needs none");
+    // An answer that takes longer has a sign, also a short one on a busy machine.
+    if begun.elapsed() < Duration::from_secs(4) {
+        assert_eq!(talk.dingtalk.count("robot/oToMessages/batchSend"), 1, "a short answer needs none");
+    }
     talk.house.model.next(slowly("one two **three** four five six").after(Duration::from_secs(5)));
     talk.say("count");
     let sign = talk.sees(&talk.ada, |shown| shown.len() > 1).await;
@@ -461,9 +468,10 @@ async fn killed_at(talk: &mut Talk, method: &str, nth: u64, when: When) {
     talk.house.model.next(slowly(&(0..40).map(|n| format!("word{n} ")).collect::<String>()));
     talk.say("count");
     // The daemon survives if this reply does not make the call.
-    if timeout(Duration::from_secs(8), killed).await.is_ok() {
+    let was_killed = timeout(SOON, killed).await.is_ok();
+    talk.dingtalk.heal();
+    if was_killed {
         talk.house.kill();
-        talk.dingtalk.heal();
         talk.house.start();
     }
 }

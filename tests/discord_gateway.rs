@@ -15,7 +15,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Timeout to reconnect and answer.
-const BACK: Duration = Duration::from_secs(8);
+const BACK: Duration = Duration::from_secs(20);
 
 /// A new user writes to the bot in private; returns the chat.
 fn first_words(discord: &Discord, name: &str) -> String {

@@ -187,7 +187,7 @@ async fn a_document_that_wants_too_much_takes_only_its_reader_down() {
     assert!(matches!(absent.convert(file(b"%PDF-1.4"), "a").await, Err(Error::Unavailable(_))));
     let other = Converter::child("/bin/false", ["x"], DocumentLimits::default());
     assert_eq!(other.convert(file(b"%PDF-1.4"), "a").await, Err(Error::Broke));
-    assert!(begun.elapsed() < SOON);
+    assert!(begun.elapsed() < 3 * SOON);
 }
 
 /// The program converts documents only for itself, and has no secrets meanwhile.
@@ -210,7 +210,9 @@ fn the_process_that_reads_a_document_can_do_nothing_else() {
     let root = rustix::process::geteuid().is_root();
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("pudu");
-    std::fs::copy(env!("CARGO_BIN_EXE_pudu"), &program).unwrap();
+    // A copy that is just written may be open in a process that another test starts, and then it cannot be started.
+    let original = env!("CARGO_BIN_EXE_pudu");
+    std::fs::hard_link(original, &program).or_else(|_| std::fs::copy(original, &program).map(drop)).unwrap();
     let anybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.path(), anybody).unwrap();
     for user in [None, Some(12_345)].into_iter().take(1 + usize::from(root)) {

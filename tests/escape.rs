@@ -40,7 +40,7 @@ async fn run(house: &House, ada: &Talker, script: &str) -> String {
     let before = house.model.count();
     house.model.next(Reply::tool("bash", &json!({"command": script})));
     ada.say("go on");
-    house.model.wait(SOON, |_| (house.model.count() >= before + 2).then_some(())).await.unwrap();
+    house.model.wait(3 * SOON, |_| (house.model.count() >= before + 2).then_some(())).await.unwrap();
     house.model.requests().last().unwrap().last_tool()
 }
 

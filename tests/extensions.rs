@@ -1,12 +1,12 @@
 //! Programs in an `extensions_config.json`: whose file is trusted, and how they end.
 
-use crate::house::House;
+use crate::house::{House, SOON};
 use rustix::process::Signal;
 use serde_json::json;
 use std::{
     os::unix::fs::{PermissionsExt, chown},
     path::Path,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Returns the number of processes of this machine with a word in their command line.
@@ -20,13 +20,11 @@ fn processes(word: &str) -> usize {
 
 /// Waits until the number of processes with a word in their command line meets a condition.
 async fn wait(word: &str, wanted: impl Fn(usize) -> bool) {
-    for _ in 0..500 {
-        if wanted(processes(word)) {
-            return;
-        }
+    let late = Instant::now() + SOON;
+    while !wanted(processes(word)) {
+        assert!(Instant::now() < late, "{} processes have {word}", processes(word));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{} processes have {word}", processes(word));
 }
 
 /// A house whose only MCP server never responds, and starts processes in other sessions.

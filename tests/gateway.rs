@@ -208,7 +208,7 @@ async fn questions_are_suggested_by_the_model_and_count_for_whoever_asks() {
                 let names = ["people", "accounts", "callers"].map(|part| &usage[part][0]["name"]);
                 break json!([model["input_tokens"], model["output_tokens"], names]);
             }
-            tokio::task::yield_now().await;
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
     let spent = tokio::time::timeout(SOON, spent).await.unwrap();

@@ -80,7 +80,7 @@ async fn a_tool_that_a_list_denies_is_not_called_and_nobody_is_asked() {
 fn over_http(guardrail: &str, more: &str) -> String {
     format!(
         "guardrails:\n  enabled: true\n  passport: agt_7\n{more}  provider:\n    use: http\n    config:\n      \
-         url: {guardrail}\n      headers: {{X-Api-Key: $GUARD_KEY}}\n      timeout_seconds: 2\n"
+         url: {guardrail}\n      headers: {{X-Api-Key: $GUARD_KEY}}\n      timeout_seconds: 20\n"
     )
 }
 
@@ -140,10 +140,9 @@ async fn a_provider_over_http_knows_who_asks_from_the_platform_alone() {
 
 #[tokio::test]
 async fn while_a_provider_is_away_nothing_is_done_unless_the_operator_wants_that() {
-    let guardrail = Guardrail::start().await.unwrap();
-    let url = guardrail.url();
-    drop(guardrail);
-    let mut house = House::furnish(Default::default(), "", &over_http(&url, "")).await;
+    // The system assigns this port to no other server.
+    let url = "http://127.0.0.1:1/";
+    let mut house = House::furnish(Default::default(), "", &over_http(url, "")).await;
     house.set("GUARD_KEY", KEY);
     house.start();
     let ada = Talker::new(&house, "Ada");
@@ -160,7 +159,7 @@ async fn while_a_provider_is_away_nothing_is_done_unless_the_operator_wants_that
     );
     let (well, doctor) = house.pudu(&["doctor"]);
     assert!(!well && doctor.contains("BAD   http: it cannot be reached"), "{doctor}");
-    house.configure("", &over_http(&url, "  fail_closed: false\n"));
+    house.configure("", &over_http(url, "  fail_closed: false\n"));
     house.model.next(writes("hi"));
     house.model.next(Reply::text("Done."));
     ada.says("write it now", "Done.").await;
@@ -171,7 +170,7 @@ async fn while_a_provider_is_away_nothing_is_done_unless_the_operator_wants_that
         audit(&house)
     );
     // An additional list still applies.
-    let both = over_http(&url, "  fail_closed: false\n") + "      denied_tools: [write_file]\n";
+    let both = over_http(url, "  fail_closed: false\n") + "      denied_tools: [write_file]\n";
     house.configure("", &both);
     house.model.next(writes("again"));
     house.model.next(Reply::text("I may not."));

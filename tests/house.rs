@@ -333,7 +333,7 @@ impl House {
 
     /// Waits until the bot has acknowledged a message as waiting.
     pub async fn acknowledged(&self) {
-        let seen = self.telegram.wait(SOON, |view| (view.count("setMessageReaction") == 1).then_some(()));
+        let seen = self.telegram.wait(SOON, |view| (view.count("setMessageReaction") >= 1).then_some(()));
         seen.await.unwrap_or_else(|timeout| panic!("{timeout}"));
     }
 
@@ -412,15 +412,25 @@ impl Talker {
 
     /// Waits until the bot's last message has this text and is final: there is nothing left to stop.
     pub async fn reads(&self, answer: &str) {
+        let last = self.final_text(|text| text == answer).await;
+        last.unwrap_or_else(|timeout| panic!("{answer:?} {timeout}"));
+    }
+
+    /// Waits until the bot's last message meets a condition and is final.
+    pub async fn reads_final(&self, wanted: impl Fn(&str) -> bool) -> String {
+        self.final_text(wanted).await.unwrap_or_else(|timeout| panic!("{timeout}"))
+    }
+
+    async fn final_text(&self, wanted: impl Fn(&str) -> bool) -> Result<String, Timeout> {
         let last = self.telegram.wait(SOON, |view| {
             let last = view.answers(self.chat).pop()?;
             let growing = last.buttons.iter().flatten().any(|button| button.text == "Stop");
-            (last.text == answer && !growing).then_some(())
+            (wanted(&last.text) && !growing).then_some(last.text)
         });
-        last.await.unwrap_or_else(|timeout| panic!("{answer:?} {timeout}"));
+        last.await
     }
 
-    /// Waits until the bot's last message meets a condition.
+    /// Waits until the bot's last message meets a condition, which a part of an answer may do.
     pub async fn reads_so(&self, wanted: impl Fn(&str) -> bool) -> String {
         self.reads_within(SOON, wanted).await.unwrap_or_else(|timeout| panic!("{timeout}"))
     }

@@ -146,6 +146,23 @@ async fn servers_are_listed_and_tested_by_commands_and_an_edit_of_their_file_nee
     house.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_started_are_listed_while_another_one_starts() {
+    let mut house = House::build("").await;
+    let server = house.path("odd.sh");
+    executable(&server, SERVER);
+    let silent = json!({ "command": "sh", "args": ["-c", "cat > /dev/null"] });
+    let servers = json!({ "mcpServers": { "odd": { "command": server }, "silent": silent } });
+    fs::write(house.path("extensions_config.json"), servers.to_string()).unwrap();
+    house.start();
+    let are_listed = |house: &House| {
+        let (_, said) = house.pudu(&["mcp", "list"]);
+        said.contains("odd: ready in ") && said.contains("silent: starting")
+    };
+    assert!((0..200).any(|_| are_listed(&house)), "{}", house.pudu(&["mcp", "list"]).1);
+    house.stop().await;
+}
+
 /// A server in the shell that asks people during a call, offers a prompt, and has the thread's folder as its root.
 const ASKING_SERVER: &str = r##"#!/bin/sh
 while read -r line; do

@@ -1,6 +1,6 @@
 //! `pudu mcp login`, with a browser, a server and its authorization server.
 
-use crate::house::{House, http};
+use crate::house::{House, SOON, http};
 use axum::{
     Json, Router,
     extract::{Query, State},
@@ -15,7 +15,7 @@ use std::{
     io::{BufRead, BufReader},
     net::SocketAddr,
     process::Stdio,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::net::TcpListener;
 
@@ -75,15 +75,15 @@ async fn an_operator_logs_in_at_a_server_in_a_browser() {
     fs::write(house.path("extensions_config.json"), servers.to_string()).unwrap();
     house.start();
     let lists = async |house: &House, line: &str| {
-        let mut said = String::new();
-        for _ in 0..600 {
-            said = house.pudu(&["mcp", "list"]).1;
+        let late = Instant::now() + SOON;
+        loop {
+            let (_, said) = house.pudu(&["mcp", "list"]);
             if said.contains(line) {
                 return;
             }
+            assert!(Instant::now() < late, "{said}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("{said}");
     };
     lists(&house, "log in with `pudu mcp login`").await;
     let (ok, said) = house.pudu(&["mcp", "login", "local"]);

@@ -60,13 +60,13 @@ async fn what_a_person_says_of_themselves_is_there_in_the_next_conversation_and_
     assert!(listed.contains("Prefers green tea"), "{listed}");
     // The model repeats its context.
     ada.say("what do I drink?");
-    ada.reads_so(|text| text.starts_with("echo: what do I drink?")).await;
+    ada.reads_final(|text| text.starts_with("echo: what do I drink?")).await;
     let asked = told(&house);
     assert!(asked.contains("<memory>\n") && asked.contains("Prefers green tea"), "{asked}");
     ada.say("/memory last");
     ada.reads_so(|text| text.contains("facts for the last answer") && text.contains("green tea")).await;
     ada.say("and what else?");
-    ada.reads_so(|text| text.starts_with("echo: and what else?")).await;
+    ada.reads_final(|text| text.starts_with("echo: and what else?")).await;
     let again = told(&house);
     assert_eq!(again.matches("Prefers green tea").count(), 0, "once a thread: {again}");
 
@@ -83,7 +83,7 @@ async fn what_is_forgotten_is_gone_and_what_is_switched_off_learns_nothing() {
     let added = ada.reads_so(|text| text.starts_with("Remembered as")).await;
     let id = added.trim_start_matches("Remembered as ").trim_end_matches('.').to_owned();
     ada.say("which colour has my bicycle?");
-    ada.reads_so(|text| text.starts_with("echo: which colour has my bicycle?")).await;
+    ada.reads_final(|text| text.starts_with("echo: which colour has my bicycle?")).await;
     assert!(told(&house).contains("My bicycle is red."));
     ada.say("/memory search BICYCLE");
     ada.reads_so(|text| text.contains("My memory of this chat: one fact.")).await;
@@ -91,7 +91,7 @@ async fn what_is_forgotten_is_gone_and_what_is_switched_off_learns_nothing() {
     ada.says("/memory forget nothing", "There is no fact nothing. /memory lists the facts.").await;
     ada.says("/new", "New conversation started.").await;
     ada.say("the bicycle's colour?");
-    ada.reads_so(|text| text.starts_with("echo: the bicycle's colour?")).await;
+    ada.reads_final(|text| text.starts_with("echo: the bicycle's colour?")).await;
     assert!(!told(&house).contains("My bicycle is red."));
     let files = walk(&house.path(".pudu/users"));
     assert!(!files.iter().any(|text| text.contains("My bicycle is red.")), "no file has it");
@@ -117,7 +117,11 @@ pub fn walk(folder: &std::path::Path) -> Vec<String> {
 
 #[tokio::test]
 async fn a_conversation_that_waits_to_be_read_is_read_after_a_death() {
-    let mut house = furnished(proposes("Prefers green tea", "I always drink green tea")).await;
+    // It waits long enough to be killed meanwhile.
+    let mut house = House::furnish(Options::default(), "", "memory: {debounce_seconds: 8}\n").await;
+    let answer = proposes("Prefers green tea", "I always drink green tea");
+    house.model.when(learns, move |_| Reply::text(&answer).into());
+    house.start();
     let ada = Talker::new(&house, "Ada");
     ada.says("I always drink green tea.", "echo: I always drink green tea.").await;
     house.kill();
@@ -146,8 +150,9 @@ async fn a_conversation_of_questions_and_tasks_costs_no_call() {
     ada.says("What is the capital of Peru?", "echo: What is the capital of Peru?").await;
     bob.says("My name is Bob.", "echo: My name is Bob.").await;
     house.logs("learned from conversation").await;
-    let db = house.database().await;
+    let (db, late) = (house.database().await, std::time::Instant::now() + SOON);
     while db.next_learning().await.unwrap().is_some() {
+        assert!(std::time::Instant::now() < late, "it waits still\n{}", house.log());
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     assert_eq!(house.model.requests().iter().filter(|ask| learns(ask)).count(), 1, "Bob's alone");

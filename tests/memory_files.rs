@@ -1,13 +1,16 @@
 //! Memory moves: merged when two users join, exported and imported, and deleted permanently.
 
 use crate::{
-    house::{House, Talker},
+    house::{House, SOON, Talker},
     memory::{QUICK, learns, proposes, walk},
     users::code,
 };
 use pudu_sim::{model::Reply, telegram::Options};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 async fn furnished() -> House {
     let mut house = House::furnish(Options::default(), "", QUICK).await;
@@ -25,7 +28,7 @@ async fn adds(person: &Talker, fact: &str) -> String {
         if person.answers().len() > before {
             break added;
         }
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     };
     added.trim_start_matches("Remembered as ").trim_end_matches('.').to_owned()
 }
@@ -56,7 +59,7 @@ async fn who_joins_another_brings_what_is_remembered_and_it_is_there_once() {
     house.set("PUDU_CRASH_AT", "memory.merged_files");
     house.start();
     join(&ada, &phone).await;
-    assert!(house.ended(crate::house::SOON).await.is_some(), "it died");
+    assert!(house.ended(SOON).await.is_some(), "it died");
     house.set("PUDU_CRASH_AT", "");
     house.start();
     house.logs("merged two memories").await;
@@ -167,6 +170,20 @@ fn with_words(folder: &Path, words: &str) -> Vec<String> {
     found
 }
 
+/// Waits until no file of the home has these words. SQLite's write-ahead log contains a deleted row until it is
+/// truncated.
+async fn are_gone(house: &House, words: &str) {
+    let late = Instant::now() + SOON;
+    loop {
+        let left = with_words(&house.path(".pudu"), words);
+        if left.is_empty() {
+            break;
+        }
+        assert!(Instant::now() < late, "{words}: {left:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 #[tokio::test]
 async fn what_is_forgotten_is_nowhere_in_the_home_any_more() {
     let mut house = furnished().await;
@@ -195,7 +212,7 @@ async fn what_is_forgotten_is_nowhere_in_the_home_any_more() {
     assert!(with_words(&house.path(".pudu"), "Quillon").len() > 3);
     ada.says("/memory forget fact_bird", "Forgotten.").await;
     for words in ["Quillon", "falcon"] {
-        assert_eq!(with_words(&house.path(".pudu"), words), [] as [&str; 0], "{words}");
+        are_gone(&house, words).await;
     }
     let (_, left) = house.pudu(&["memory", "export", "--user", &user]);
     let left: Value = serde_json::from_str(&left).unwrap();
@@ -203,7 +220,6 @@ async fn what_is_forgotten_is_nowhere_in_the_home_any_more() {
     assert_eq!(left["facts"].as_array().unwrap().len(), 3, "{left}");
 }
 
-/// SQLite's write-ahead log contains a deleted row until it is truncated.
 #[tokio::test]
 async fn a_deleted_thread_is_gone_from_every_file() {
     let house = furnished().await;
@@ -212,19 +228,12 @@ async fn a_deleted_thread_is_gone_from_every_file() {
     assert!(!with_words(&house.path(".pudu"), "quillonvane").is_empty());
     let threads = house.database().await.threads("telegram").await.unwrap();
     let thread = threads[0].id.to_string();
-    let late = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let late = Instant::now() + 2 * SOON;
     while !house.pudu(&["storage", "delete", &thread]).0 {
-        assert!(std::time::Instant::now() < late, "something works on it still");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        assert!(Instant::now() < late, "something works on it still");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    loop {
-        let left = with_words(&house.path(".pudu"), "quillonvane");
-        if left.is_empty() {
-            break;
-        }
-        assert!(std::time::Instant::now() < late, "{left:?}");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    are_gone(&house, "quillonvane").await;
 }
 
 #[tokio::test]

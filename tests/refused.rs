@@ -105,7 +105,7 @@ async fn a_file_that_is_too_old_is_told_of_though_nobody_asks(scene: Scene) {
     if matches!(scene.platform.name(), "telegram" | "dingtalk") {
         return;
     }
-    scene.house.configure("", "  outbox_max_age_seconds: 4\n");
+    scene.house.configure("", "  outbox_max_age_seconds: 10\n");
     asks_for_a_file(&scene, &Fault::Internal).await;
     let told = |shown: &[Shown]| shown.iter().any(|one| one.text.contains("📎 report.md (")).then_some(());
     scene.sees(&scene.chat, told).await;

@@ -267,7 +267,7 @@ async fn make(scene: &Scene, task: &Value) -> String {
 
 async fn a_task_is_made_by_talking_and_answers_in_its_chat(scene: Scene) {
     scene.house.configure("", ON);
-    let time = (jiff::Timestamp::now() + jiff::SignedDuration::from_secs(8)).to_string();
+    let time = (jiff::Timestamp::now() + jiff::SignedDuration::from_secs(20)).to_string();
     let task =
         json!({"title": "Tea", "prompt": "Say that tea is ready", "at": time, "timezone": "Asia/Tokyo"});
     let question = make(&scene, &task).await;

@@ -9,7 +9,13 @@ use pudu_sim::{
 };
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// An answer that takes longer gets a placeholder first, also a short one on a busy machine.
+pub(crate) const PLACEHOLDER_DELAY: Duration = Duration::from_secs(2);
 
 /// A house on Slack with Ada, and a channel with her and the bot.
 pub(crate) struct Office {
@@ -127,7 +133,9 @@ pub(crate) fn words(count: usize) -> String {
 #[tokio::test]
 async fn in_a_thread_an_answer_is_a_stream_and_what_goes_on_is_its_status() {
     let office = Office::open(Options::default()).await;
-    office.house.model.next(slowly(&format!("**Yes:** {} and `code`", words(16))));
+    // There is time for an update at each word, also on a busy machine.
+    let answer = slowly(&format!("**Yes:** {} and `code`", words(16)));
+    office.house.model.next(answer.every(Duration::from_millis(400)));
     let asked = office.ask("count");
     let begun = office.begins("word2").await;
     assert_eq!(begun.answers, Some(asked.clone()));
@@ -256,7 +264,7 @@ async fn a_daemon_that_dies_at_any_call_of_an_answer_shows_it_once() {
 #[tokio::test]
 async fn a_workspace_without_streams_sees_a_message_that_changes() {
     let office = Office::open(Options { streams: false, ..Options::default() }).await;
-    office.house.model.next(slowly(&words(24)));
+    office.house.model.next(slowly(&words(24)).every(Duration::from_millis(300)));
     let asked = office.ask("count");
     let shown = office.reads(&office.team, &words(24)).await;
     assert_eq!((shown.answers, office.texts(&office.team).len()), (Some(asked), 1));
@@ -273,13 +281,8 @@ async fn the_next_connection_is_open_before_the_old_is_left() {
     office.write(&office.direct, "one", true, None);
     office.reads(&office.direct, "echo: one").await;
     office.slack.disconnect("warning");
-    for _ in 0..600 {
-        if office.count("apps.connections.open") == 2 && office.slack.connections() == 1 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!((office.count("apps.connections.open"), office.slack.connections()), (2, 1));
+    let state = || (office.count("apps.connections.open"), office.slack.connections());
+    office.sees(&office.direct, |_| (state() == (2, 1)).then_some(())).await;
     for (reason, text) in [("refresh_requested", "two"), ("warning", "three")] {
         office.slack.disconnect(reason);
         office.write(&office.direct, text, true, None);
@@ -320,7 +323,7 @@ async fn what_was_said_while_nobody_listened_is_read_in_the_history() {
     let asked = office.ask("two");
     office.reads(&office.team, "echo: [Ada] two").await;
     office.house.kill();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    office.sees(&office.direct, |_| (office.slack.connections() == 0).then_some(())).await;
     office.write(&office.direct, "three", true, None);
     office.write(&office.team, "four", false, Some(&asked));
     office.write(&office.team, "lunch?", false, None);
@@ -339,7 +342,7 @@ async fn what_was_said_before_much_chatter_is_found_too() {
     let asked = office.ask("one");
     office.reads(&office.team, "echo: [Ada] one").await;
     office.house.kill();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    office.sees(&office.direct, |_| (office.slack.connections() == 0).then_some(())).await;
     office.ask("two");
     office.write(&office.team, "three", false, Some(&asked));
     for n in 0..120 {
@@ -548,11 +551,18 @@ async fn a_message_that_cannot_be_looked_for_is_sent_twice_at_most() {
     for nth in 1..=3 {
         office.slack.fail("chat.postMessage", nth, Fault::CutAfter);
     }
+    let begun = Instant::now();
     office.write(&office.direct, "hello", true, None);
+    office.sees(&office.direct, |_| (office.count("chat.postMessage") > 0).then_some(())).await;
+    let without_placeholder = begun.elapsed() < PLACEHOLDER_DELAY;
     office.house.logs("assuming that it is shown").await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!((office.count("chat.postMessage"), office.texts(&office.direct).len()), (2, 2));
-    assert_eq!(office.texts(&office.direct)[1], "echo: hello", "the second says everything");
+    let texts = office.texts(&office.direct);
+    assert!((1..=2).contains(&texts.iter().filter(|text| *text == "echo: hello").count()), "{texts:?}");
+    if without_placeholder {
+        let seen = (office.count("chat.postMessage"), texts.len(), texts[1].as_str());
+        assert_eq!(seen, (2, 2, "echo: hello"), "the second says everything");
+    }
 }
 
 #[tokio::test]

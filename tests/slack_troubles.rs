@@ -3,7 +3,7 @@
 use crate::{
     discord::Server,
     house::SOON,
-    slack::{Office, slowly, words},
+    slack::{Office, PLACEHOLDER_DELAY, slowly, words},
 };
 use pudu_sim::{Fault, Platform, Then, When, model::Reply, platform::Shown, slack::Options};
 use rustix::process::{Signal, kill_process};
@@ -11,7 +11,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Timeout of an answer to a user who is unaffected by a failure elsewhere.
-const MAX_REPLY_DELAY: Duration = Duration::from_secs(8);
+const MAX_REPLY_DELAY: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_frame_makes_nobody_wait() {
@@ -155,9 +155,13 @@ fn counts(office: &Office) -> (usize, usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_short_answer_is_one_message_and_no_change() {
     let office = Office::open(Options::default()).await;
+    let begun = Instant::now();
     office.write(&office.direct, "hello", true, None);
     office.reads(&office.direct, "echo: hello").await;
-    assert_eq!(counts(&office), (1, 0));
+    if begun.elapsed() < PLACEHOLDER_DELAY {
+        assert_eq!(counts(&office), (1, 0));
+    }
+    assert_eq!(office.texts(&office.direct), ["echo: hello"]);
     // A longer one shows its progress, and grows.
     office.house.model.next(slowly(&words(40)));
     office.write(&office.direct, "count", true, None);
@@ -201,7 +205,8 @@ async fn what_one_method_has_to_wait_for_holds_up_no_other() {
         (answers.len() == 1 && answers[0].text == words(30) && answers[0].buttons.is_empty()).then_some(())
     };
     office.sees(&office.direct, whole).await;
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    // An edit would have to wait for 60 s.
+    assert!(begun.elapsed() < Duration::from_secs(45), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -249,7 +254,8 @@ async fn where_streams_have_to_wait_words_grow_by_changes_at_once() {
     office
         .sees(&office.team, |shown| shown.last().filter(|last| last.text.contains("word2")).map(|_| ()))
         .await;
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    // A stream would have to wait for 60 s.
+    assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
     office.reads(&office.team, &words(60)).await;
     assert_eq!(office.texts(&office.team).len(), 1);
 }

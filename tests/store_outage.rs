@@ -205,7 +205,7 @@ async fn begins(scenes: &[Scene], way: Way) -> Ends {
             (Store::Sqlite, _) => {
                 let file = scene.house.path(".pudu/data/pudu.db").display().to_string();
                 let mut lock = SqliteConnection::connect(&format!("sqlite://{file}")).await.unwrap();
-                let begin = "PRAGMA busy_timeout = 5000; BEGIN EXCLUSIVE";
+                let begin = "PRAGMA busy_timeout = 20000; BEGIN EXCLUSIVE";
                 sqlx::raw_sql(begin).execute(&mut lock).await.unwrap();
                 locks.push(Lock::File(lock));
             }

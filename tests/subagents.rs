@@ -20,7 +20,7 @@ async fn sub_agents_at_work_have_a_line_each_which_the_answer_has_not(scene: Sce
     scene.house.model.otherwise(move |ask| match (ask.last_user().as_str(), ask.last_role()) {
         ("compare", "user") => Reply::tool("task", &apples).tool("task", &pears).into(),
         ("compare", _) => Reply::text("More pears.").into(),
-        _ => Reply::text("Some.").after(Duration::from_secs(3)).into(),
+        _ => Reply::text("Some.").after(Duration::from_secs(6)).into(),
     });
     scene.say("compare");
     let both = |shown: &[Shown]| {
@@ -69,7 +69,7 @@ fn names(told: &Value) -> Vec<String> {
 
 /// Returns the answer of a slow model.
 fn slow(words: &str) -> Answer {
-    Reply::text(words).after(Duration::from_millis(1500)).usage(20, 2)
+    Reply::text(words).after(Duration::from_secs(6)).usage(20, 2)
 }
 
 #[tokio::test]

@@ -167,7 +167,7 @@ async fn prepare(cells: &[&(Cell, Talker)]) {
             talker.say(&text);
         }
         for (_, talker) in long() {
-            talker.reads_so(|said| said.starts_with(&format!("echo: region {n}:"))).await;
+            talker.reads_final(|said| said.starts_with(&format!("echo: region {n}:"))).await;
         }
     }
 }
@@ -180,7 +180,7 @@ fn speak(cells: &[&(Cell, Talker)]) {
 
 /// Returns the turns that do not end correctly, with their chats: both answers and nothing else, in one message.
 async fn all_wrong(cells: &[&(Cell, Talker)]) -> Vec<String> {
-    let deadline = Instant::now() + SOON;
+    let deadline = Instant::now() + 3 * SOON;
     for (cell, talker) in cells {
         let left = deadline.saturating_duration_since(Instant::now());
         talker.reads_within(left, |said| said == cell.whole()).await.ok();

@@ -6,6 +6,7 @@ use pudu_sim::{
     telegram::Options,
 };
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 fn entitles(ask: &Ask) -> bool {
     ask.last_user().starts_with("Write a title")
@@ -61,6 +62,11 @@ async fn a_model_writes_the_title_if_one_is_named_and_that_is_paid_as_such() {
         .await
         .unwrap();
     ada.says("and in April?", "echo: and in April?").await;
+    let late = Instant::now() + SOON;
+    while titles(&house) != [json!("Sales of March")] {
+        assert!(Instant::now() < late, "{:?}", titles(&house));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     ada.say("/status");
     ada.reads_so(|text| text.contains("• Title: Sales of March\n")).await;
     let asked: Vec<_> = house.model.requests().into_iter().filter(|ask| entitles(ask)).collect();

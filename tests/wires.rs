@@ -222,13 +222,13 @@ async fn the_wait_that_a_provider_names_is_kept() {
 
 #[tokio::test]
 async fn a_wait_is_shown_with_its_length_and_bounded_by_the_patience() {
-    const PATIENT: &str = "llm_call: {retry_max_attempts: 20, patience_seconds: 4}\n";
+    const PATIENT: &str = "llm_call: {retry_max_attempts: 20, patience_seconds: 10}\n";
     let (house, ada) = house_on(Wire::Chat, PATIENT).await;
-    let limited = || Reply::refused(Cause::RateLimit).retry_after(RetryAfter::Seconds(2));
+    let limited = || Reply::refused(Cause::RateLimit).retry_after(RetryAfter::Seconds(5));
     house.model.otherwise(move |_| limited().into());
     let begun = std::time::Instant::now();
     ada.say("hello");
-    ada.reads_so(|text| text.contains("retrying in 2 s")).await;
+    ada.reads_so(|text| text.contains("retrying in 5 s")).await;
     ada.reads_so(|text| text.contains("The model is busy, and waiting did not help.")).await;
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     assert!((2..=3).contains(&house.model.count()), "{}", house.model.count());

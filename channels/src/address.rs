@@ -34,12 +34,12 @@ mod tests {
 
     #[test]
     fn distinct_addresses_have_distinct_keys() {
-        let place = |account: &str, chat: &str, topic: Option<&str>| {
+        let key = |account: &str, chat: &str, topic: Option<&str>| {
             Address { account: account.into(), chat: chat.into(), topic: topic.map(Into::into) }.key()
         };
-        assert_eq!(place("telegram", "-100", None), "telegram:-100");
-        assert_eq!(place("telegram", "-100", Some("7")), "telegram:-100:7");
-        assert_ne!(place("a", "b:c", None), place("a", "b", Some("c")));
-        assert_ne!(place("a", "b%3Ac", None), place("a", "b:c", None));
+        assert_eq!(key("telegram", "-100", None), "telegram:-100");
+        assert_eq!(key("telegram", "-100", Some("7")), "telegram:-100:7");
+        assert_ne!(key("a", "b:c", None), key("a", "b", Some("c")));
+        assert_ne!(key("a", "b%3Ac", None), key("a", "b:c", None));
     }
 }

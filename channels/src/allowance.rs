@@ -6,11 +6,11 @@ use tokio::time::Instant;
 /// State of one rate limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
-    /// Time at which all calls so far are paid back (GCRA's theoretical arrival time).
+    /// GCRA's theoretical arrival time: when all calls so far are paid back.
     paid: Instant,
     not_before: Instant,
     /// Number of reserved slots that are not used yet.
-    given: u32,
+    reserved: u32,
 }
 
 /// Size of a burst of calls, and the interval between further calls.
@@ -22,26 +22,26 @@ pub(crate) struct Rate {
 
 impl Allowance {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { paid: now, not_before: now, given: 0 }
+        Self { paid: now, not_before: now, reserved: 0 }
     }
 
     /// Reserves the next slot and returns its time. The next [`Self::spend`] uses it.
-    pub(crate) fn place(&mut self, Rate { burst, interval }: Rate, now: Instant) -> Instant {
+    pub(crate) fn reserve(&mut self, Rate { burst, interval }: Rate, now: Instant) -> Instant {
         let first = self.not_before.max(now);
         let ahead = interval * burst.saturating_sub(1);
         let at = self.paid.checked_sub(ahead).unwrap_or(first).max(first);
         self.paid = self.paid.max(first) + interval;
-        self.given = self.given.saturating_add(1);
+        self.reserved = self.reserved.saturating_add(1);
         at
     }
 
     /// Uses a reserved slot. Without one, takes a slot on credit instead of waiting; the debt never exceeds one burst.
     pub(crate) fn spend(&mut self, Rate { burst, interval }: Rate, now: Instant) {
-        match self.given.checked_sub(1) {
-            Some(left) => self.given = left,
+        match self.reserved.checked_sub(1) {
+            Some(left) => self.reserved = left,
             None => {
-                let most = self.paid.max(now + interval * burst);
-                self.paid = (self.paid.max(now) + interval).min(most);
+                let cap = self.paid.max(now + interval * burst);
+                self.paid = (self.paid.max(now) + interval).min(cap);
             }
         }
     }

@@ -27,7 +27,7 @@ impl Bucket {
     /// # Cancel safety
     /// If the future is dropped while it waits, the next call uses its slot.
     pub(crate) async fn ready(&self) {
-        let at = self.with(|allowance, now| allowance.place(self.rate, now));
+        let at = self.with(|allowance, now| allowance.reserve(self.rate, now));
         sleep_until(at).await;
     }
 

@@ -1,4 +1,4 @@
-//! The traits between a platform and the rest of pudu.
+//! Traits that connect a platform to the rest of pudu.
 
 use crate::{
     Address, Attachment, BoxFuture, Check, EventSink, FinalView, Health, Hurry, Inbound, PointedAt,

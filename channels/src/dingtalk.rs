@@ -139,7 +139,7 @@ impl DingTalkAccountState {
         *self.recall_support.lock().unwrap_or_else(PoisonError::into_inner) = Some((taken, until));
     }
 
-    fn rest_cards(&self) {
+    fn suspend_cards(&self) {
         self.cards_work.store(false, Ordering::Relaxed);
         self.rest.hold(&(), Self::REST);
     }

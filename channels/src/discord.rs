@@ -60,7 +60,7 @@ use url::Url;
 
 /// URL of Discord's API.
 pub const API_URL: &str = "https://discord.com/api";
-/// Reaction on a message that was seen.
+/// Reaction that marks a message as seen.
 const SEEN: &str = "👀";
 
 /// Configuration of a bot.
@@ -84,11 +84,11 @@ pub struct DiscordChannel {
     config: DiscordConfig,
     handler: DiscordEventHandler,
     /// Creation time of this channel, in milliseconds since 1970.
-    made: i64,
+    created_at: i64,
     /// Time up to which all messages were received, in milliseconds since 1970; 0 if never.
-    heard: AtomicI64,
-    /// Whether the history has to be searched for messages missed since `heard`.
-    behind: AtomicBool,
+    received_until: AtomicI64,
+    /// Whether the history has to be searched for messages missed since `received_until`.
+    needs_catchup: AtomicBool,
 }
 
 impl DiscordChannel {
@@ -96,14 +96,14 @@ impl DiscordChannel {
     ///
     /// # Errors
     ///
-    /// If the configuration is invalid. The error says why and contains no secrets.
+    /// If the configuration is invalid. The error gives the reason and contains no secrets.
     pub fn new(config: DiscordConfig) -> Result<Self, ChannelError> {
         check(&config)?;
         let client = DiscordClient::new(config.api_url.clone(), config.bot_token.clone());
         let state = Arc::new(DiscordAccountState::new(client.map_err(ChannelError::Config)?));
         let handler = DiscordEventHandler::new(&config, state);
-        let (heard, behind) = (AtomicI64::new(0), AtomicBool::new(false));
-        Ok(Self { config, handler, made: now(), heard, behind })
+        let (received_until, needs_catchup) = (AtomicI64::new(0), AtomicBool::new(false));
+        Ok(Self { config, handler, created_at: now(), received_until, needs_catchup })
     }
 }
 
@@ -148,7 +148,7 @@ impl PlatformAccount for DiscordChannel {
     }
 
     fn lasting_hint(&self, _: &Value) -> Option<Value> {
-        // An interaction ends, and a thread begins at the message that it answers.
+        // No hint outlives its event: interactions expire, and threads start at the answered message.
         None
     }
 
@@ -157,7 +157,8 @@ impl PlatformAccount for DiscordChannel {
         let outside = address.topic.as_deref() == Some(message);
         let channel = address.topic.as_deref().filter(|_| !outside).unwrap_or(&address.chat);
         let path = ["channels", channel, "messages", message, "reactions", SEEN, "@me"];
-        match self.handler.state.call::<Value>(ApiRoute::Sign, Method::PUT, &path, &Value::Null).await {
+        match self.handler.state.call::<Value>(ApiRoute::Interaction, Method::PUT, &path, &Value::Null).await
+        {
             // A command is not a message, so it cannot get a reaction.
             Ok(_) | Err(CallError::Gone(_)) => Ok(()),
             Err(error) => Err(error.into()),

@@ -84,8 +84,8 @@ fn compare_clocks(platform: SystemTime, here: SystemTime, effect: &str) -> Check
     if apart <= SKEW {
         return Check::good("clock", format!("{seconds} s off the platform's clock"));
     }
-    let said = format!("it is {seconds} s off the platform's clock: {effect}");
-    Check::poor("clock", said, "synchronize this machine's clock, for example with NTP")
+    let finding = format!("it is {seconds} s off the platform's clock: {effect}");
+    Check::poor("clock", finding, "synchronize this machine's clock, for example with NTP")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How urgently the end of a reply is needed.
+//! Urgency of a reply's final update.
 
 use tokio_util::sync::CancellationToken;
 

@@ -8,9 +8,9 @@ const MAX_FILE_NAME_BYTES: usize = 120;
 /// Returns the last component of a name, without characters unsuitable for a file name or a line of text.
 pub(crate) fn clean_file_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let kept: String = last.chars().filter(|c| !c.is_control() && !is_direction(*c)).collect();
-    let kept = kept.trim_matches(|c: char| c == '.' || c.is_whitespace());
-    shorten(kept)
+    let cleaned: String = last.chars().filter(|c| !c.is_control() && !is_direction(*c)).collect();
+    let cleaned = cleaned.trim_matches(|c: char| c == '.' || c.is_whitespace());
+    shorten(cleaned)
 }
 
 /// Returns whether a character changes the reading direction, which could disguise `gpj.exe` as `exe.jpg`.

@@ -45,7 +45,7 @@ impl<K: Clone + Eq + Hash> Pacer<K> {
     /// # Cancel safety
     /// If the future is dropped while it waits, the next view uses its slot.
     pub async fn ready(&self, chat: &K, interval: Duration) {
-        let mut at = self.with(chat, |chat, now| chat.place(every(interval), now));
+        let mut at = self.with(chat, |chat, now| chat.reserve(every(interval), now));
         // A hold may begin during the wait.
         while at > Instant::now() {
             sleep_until(at).await;
@@ -140,17 +140,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn replies_of_one_chat_take_turns() {
-        let (pacer, shown) = (Pacer::<i64>::default(), Mutex::new(Vec::new()));
+        let (pacer, updates) = (Pacer::<i64>::default(), Mutex::new(Vec::new()));
         let reply = async |name: &'static str| loop {
             pacer.ready(&7, SECOND).await;
             pacer.spend(&7, SECOND);
-            shown.lock().unwrap().push(name);
+            updates.lock().unwrap().push(name);
         };
         let both = async { tokio::join!(reply("hers"), reply("his")) };
         tokio::time::timeout(10 * SECOND, both).await.unwrap_err();
-        let shown = shown.into_inner().unwrap();
+        let updates = updates.into_inner().unwrap();
         // The first two views are immediate.
-        assert!(shown.len() > 10 && shown[2..].windows(2).all(|turn| turn[0] != turn[1]), "{shown:?}");
+        assert!(updates.len() > 10 && updates[2..].windows(2).all(|turn| turn[0] != turn[1]), "{updates:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -237,8 +237,9 @@ impl<M: PlatformMessages> PlatformReply<M> {
 
     /// Sends a note as a separate message after those that cannot be edited, and sends the remaining files.
     async fn send_note(&mut self, note: &str, files: &[OutFile]) -> Result<(), SendError> {
-        let there = self.record.parts.iter().take_while(|part| matches!(part, RecordPart::Sent(_))).count();
-        let at = *self.record.noted.get_or_insert(there);
+        let sent_count =
+            self.record.parts.iter().take_while(|part| matches!(part, RecordPart::Sent(_))).count();
+        let at = *self.record.noted.get_or_insert(sent_count);
         self.post_part(at, note).await?;
         let before = self.notes(files);
         self.send_files(files).await?;

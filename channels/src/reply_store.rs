@@ -1,4 +1,4 @@
-//! The trait through which a channel stores the data for finding its own messages after a restart.
+//! Trait that stores a channel's reply state, so that it finds its own messages after a restart.
 
 use crate::BoxFuture;
 use serde::{Deserialize, Serialize};

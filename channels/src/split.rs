@@ -33,15 +33,15 @@ impl Unit {
 
     /// Returns the length in bytes of the longest prefix of a text that has at most `max` units.
     fn fit(self, text: &str, max: usize) -> usize {
-        let mut left = max;
+        let mut remaining = max;
         for (at, c) in text.char_indices() {
             let cost = match self {
                 Self::Bytes => c.len_utf8(),
                 Self::Chars => 1,
                 Self::Utf16 => c.len_utf16(),
             };
-            let Some(rest) = left.checked_sub(cost) else { return at };
-            left = rest;
+            let Some(rest) = remaining.checked_sub(cost) else { return at };
+            remaining = rest;
         }
         text.len()
     }
@@ -91,10 +91,10 @@ impl Cutter<'_> {
         if fits == rest.len() {
             return start + fits;
         }
-        let most = start + fits;
-        match self.block(most) {
+        let limit = start + fits;
+        match self.block(limit) {
             Some(Span { range, style: Style::Table { .. } }) if range.start > start => range.start,
-            _ => self.cut(start, most),
+            _ => self.cut(start, limit),
         }
     }
 

@@ -91,9 +91,9 @@ impl ReconnectDelays {
     /// Returns a random delay between half and all of the current one, so that many lost connections are not reopened
     /// simultaneously.
     fn next(&mut self) -> Duration {
-        let whole = MIN_RECONNECT_DELAY.saturating_mul(1 << self.tries.min(10)).min(MAX_RECONNECT_DELAY);
+        let full_delay = MIN_RECONNECT_DELAY.saturating_mul(1 << self.tries.min(10)).min(MAX_RECONNECT_DELAY);
         self.tries += 1;
-        whole.mul_f64(0.5 + fastrand::f64() / 2.0)
+        full_delay.mul_f64(0.5 + fastrand::f64() / 2.0)
     }
 
     /// Returns the delay after a renewal: none for the first, growing ones for frequent renewals.

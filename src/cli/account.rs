@@ -124,8 +124,8 @@ pub(super) async fn token(start: &Start, command: &TokenCommand) -> Result<Strin
             let all = || accounts::SCOPES.iter().map(|scope| (*scope).to_owned()).collect();
             let scopes: Vec<String> = if scope.is_empty() { all() } else { scope.clone() };
             let body = json!({ "name": name, "scopes": scopes, "expires_in_days": expires, "user": user });
-            let made = ApiRequest::change(Method::POST, &["tokens"]).body(body).send(start).await?;
-            let text = made.get("token").and_then(Value::as_str);
+            let created = ApiRequest::change(Method::POST, &["tokens"]).body(body).send(start).await?;
+            let text = created.get("token").and_then(Value::as_str);
             text.context("the daemon's answer has no token")?.to_owned()
         }
         TokenCommand::List { json } => {

@@ -87,8 +87,8 @@ fn execute(start: &Start, loaded: &LoadedConfig, verb: &AgentCommand) -> Result<
                 ..AgentProfile::default()
             };
             refuse_unknown(start, loaded, &profile)?;
-            let made = agents.create(name, &profile)?;
-            format!("Created {0}; /agent {0} in a chat switches to it.\n", made.name)
+            let created = agents.create(name, &profile)?;
+            format!("Created {0}; /agent {0} in a chat switches to it.\n", created.name)
         }
         AgentCommand::Remove { name } => {
             agents.remove(name)?;
@@ -211,11 +211,11 @@ fn split_names(text: &str) -> Vec<String> {
 }
 
 fn read(path: &Path) -> Result<String> {
-    let most = MAX_SOUL_BYTES as u64 + 1;
+    let limit = MAX_SOUL_BYTES as u64 + 1;
     let mut text = String::new();
     let read = match path == Path::new("-") {
-        true => io::stdin().take(most).read_to_string(&mut text),
-        false => File::open(path).and_then(|file| file.take(most).read_to_string(&mut text)),
+        true => io::stdin().take(limit).read_to_string(&mut text),
+        false => File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text)),
     };
     read.with_context(|| format!("cannot read {}", path.display()))?;
     Ok(text)

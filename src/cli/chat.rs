@@ -164,7 +164,7 @@ async fn talk(wire: Arc<dyn ChatWire>, settings: ChatSettings, about: &str) -> R
     commands.push(CommandEntry { name, argument: String::new(), help });
     // Saving a history does not create its folder.
     let history = settings.history.filter(|path| path.parent().is_some_and(std::path::Path::is_dir));
-    let _found = terminal::TerminalGuard::now()?;
+    let _found = terminal::TerminalGuard::save()?;
     let prompt = LinePrompt::new(commands, settings.paint, history)?;
     let greeting = format!(
         "{about}\n/help lists the commands, \\ at the end of a line continues it on the next, \

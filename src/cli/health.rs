@@ -29,10 +29,10 @@ pub(super) fn ask(url: Option<String>, start: &Start) -> ExitCode {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
-    let asked = runtime.block_on(async {
-        let place = remote::address(&url)?;
+    let answer_text = runtime.block_on(async {
+        let address = remote::address(&url)?;
         // A timeout needs the runtime's clock, so it has to be created inside the runtime.
-        let answer = net::client()?.get(place).timeout(REQUEST_TIMEOUT).send().await;
+        let answer = net::client()?.get(address).timeout(REQUEST_TIMEOUT).send().await;
         let answer = answer
             .ok()
             .with_context(|| format!("no pudu answers at {url}; start it, or check its address"))?;
@@ -44,5 +44,5 @@ pub(super) fn ask(url: Option<String>, start: &Start) -> ExitCode {
         );
         Ok(text)
     });
-    asked.map_or_else(|error| run::fail(&error), |text| print_output(text + "\n", ExitCode::SUCCESS))
+    answer_text.map_or_else(|error| run::fail(&error), |text| print_output(text + "\n", ExitCode::SUCCESS))
 }

@@ -96,9 +96,8 @@ impl<'r> ApiRequest<'r> {
 
     /// Returns the response of this folder's daemon. An error status is an error.
     pub(super) async fn send_to_daemon(&self, start: &Start) -> Result<Value> {
-        let place = home::running_url(&start.home());
-        read(self.ask(start, &place.context("no pudu is running in this folder; start it first")?).await?)
-            .await
+        let url = home::running_url(&start.home());
+        read(self.ask(start, &url.context("no pudu is running in this folder; start it first")?).await?).await
     }
 
     /// Writes the response to a new file. `None` without a store.

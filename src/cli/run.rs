@@ -80,8 +80,8 @@ fn print_greeting(greeting: &Greeting) {
     if let Some(file) = &greeting.token {
         text.push_str(&format!("  token    in {} (the page asks for it)\n", file.display()));
     }
-    let place = greeting.page();
-    text.push_str(&format!("  page     http://{place}/   <- open this in a browser (or run: pudu chat)\n"));
+    let address = greeting.page();
+    text.push_str(&format!("  page     http://{address}/   <- open this in a browser (or run: pudu chat)\n"));
     // The daemon also works if standard output is closed.
     io::stdout().write_all(text.as_bytes()).ok();
 }

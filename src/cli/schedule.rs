@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// Name of the resource in the API.
 const TASKS: &str = "scheduled-tasks";
-/// Maximum length of a listed text, in characters.
+/// Maximum length of a text in a list, in characters.
 const MAX_TEXT_CHARS: usize = 60;
 
 #[derive(Debug, Subcommand)]
@@ -21,7 +21,7 @@ pub(super) enum ScheduleVerb {
         #[arg(long)]
         json: bool,
     },
-    /// Schedule a prompt, at one time or at the times of a cron expression.
+    /// Schedule a prompt, once or on a cron schedule.
     Add(ScheduleArgs),
     /// Pause a task.
     Pause {
@@ -63,13 +63,13 @@ pub(super) struct ScheduleArgs {
     /// A cron expression with five fields, such as "0 9 * * 1-5".
     #[arg(long, required_unless_present = "at", conflicts_with = "at")]
     cron: Option<String>,
-    /// One time, such as 2026-11-27T15:00.
+    /// A single time, such as 2026-11-27T15:00.
     #[arg(long)]
     at: Option<String>,
     /// IANA name of the time zone (default: this machine's).
     #[arg(long)]
     timezone: Option<String>,
-    /// Thread of every run (default: a new thread for each run).
+    /// Thread that all runs use (default: a new thread for each run).
     #[arg(long)]
     thread: Option<String>,
     /// Name of the agent.
@@ -107,12 +107,12 @@ pub(super) async fn schedule(start: &Start, verb: &ScheduleVerb) -> Result<Strin
     Ok(match verb {
         ScheduleVerb::List { json } => {
             let tasks = ApiRequest::get(&[TASKS]).send(start).await?;
-            if *json { serde_json::to_string_pretty(&tasks)? } else { listed(&tasks) }
+            if *json { serde_json::to_string_pretty(&tasks)? } else { render_tasks(&tasks) }
         }
         ScheduleVerb::Add(task) => {
-            let made = ApiRequest::change(Method::POST, &[TASKS]).body(task.body()).send(start).await?;
-            let notice = made["notice"].as_str().map(|notice| format!("\n{notice}")).unwrap_or_default();
-            format!("Scheduled {}; next: {}.{notice}", text(&made["id"]), time(&made["next_run_at"]))
+            let created = ApiRequest::change(Method::POST, &[TASKS]).body(task.body()).send(start).await?;
+            let notice = created["notice"].as_str().map(|notice| format!("\n{notice}")).unwrap_or_default();
+            format!("Scheduled {}; next: {}.{notice}", text(&created["id"]), time(&created["next_run_at"]))
         }
         ScheduleVerb::Pause { task } => {
             change(task, "pause").await?;
@@ -147,7 +147,7 @@ fn time(value: &Value) -> String {
     minute.map_or_else(|| "-".to_owned(), |minute| format!("{} UTC", minute.replace('T', " ")))
 }
 
-fn listed(tasks: &Value) -> String {
+fn render_tasks(tasks: &Value) -> String {
     let tasks = tasks.as_array().map(Vec::as_slice).unwrap_or_default();
     if tasks.is_empty() {
         return "There are no scheduled tasks.".to_owned();

@@ -113,8 +113,8 @@ pub(super) fn skill(start: &Start, verb: &SkillCommand) -> ExitCode {
     };
     let file = loaded.report.file.as_deref();
     if matches!(verb, SkillCommand::Enable { .. } | SkillCommand::Disable { .. }) {
-        let place = extensions::place(start, file);
-        if let Err(report) = extensions::may_be_changed(&place, start) {
+        let path = extensions::place(start, file);
+        if let Err(report) = extensions::may_be_changed(&path, start) {
             return run::fail(&anyhow!("{report}"));
         }
     }
@@ -212,9 +212,9 @@ fn history(versions: &[SkillVersion]) -> String {
     for SkillVersion { number, at, action, by, why, file, files, .. } in versions {
         let file = file.as_deref().map(|file| format!(" {file}")).unwrap_or_default();
         let why = why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-        let kept = if *files == 0 { " (no earlier state is stored)" } else { "" };
+        let note = if *files == 0 { " (no earlier state is stored)" } else { "" };
         // Writing to a String cannot fail.
-        let _ = writeln!(out, "{number:4}  {}  {action}{file} by {by}{why}{kept}", clock::text(*at));
+        let _ = writeln!(out, "{number:4}  {}  {action}{file} by {by}{why}{note}", clock::text(*at));
     }
     if versions.is_empty() {
         out.push_str("There are no changes.\n");

@@ -44,9 +44,9 @@ pub(super) enum Verb {
 /// Runs `pudu storage`.
 pub(super) async fn storage(start: &Start, verb: &Verb) -> Result<String> {
     if let Verb::Delete { thread } = verb
-        && thread::read(thread).is_none()
+        && thread::parse(thread).is_none()
     {
-        bail!("{}", thread::WRONG);
+        bail!("{}", thread::INVALID_ID);
     }
     let answer = answer(start, verb).await?;
     Ok(match verb {

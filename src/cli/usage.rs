@@ -6,25 +6,25 @@ use pudu_config::{LoadedConfig, Start};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// Sections of the table: keys and titles.
-const PARTS: [(&str, &str); 5] = [
+/// Table sections: JSON key and heading.
+const SECTIONS: [(&str, &str); 5] = [
     ("people", "People"),
-    ("rooms", "Rooms"),
-    ("accounts", "Accounts"),
+    ("rooms", "Groups"),
+    ("accounts", "Bots"),
     ("models", "Models"),
     ("callers", "Purposes"),
 ];
 
 /// Lists the spending of a number of days, including today.
 pub(super) async fn usage(start: &Start, days: u32, json: bool) -> Result<String> {
-    let facts = facts(start, None, days).await?;
+    let report = facts(start, None, days).await?;
     if json {
-        return Ok(serde_json::to_string_pretty(&facts)?);
+        return Ok(serde_json::to_string_pretty(&report)?);
     }
-    Ok(table(&facts))
+    Ok(table(&report))
 }
 
-/// Returns the spending and the use of budgets; null without a store.
+/// Fetches model spending and budget usage. Returns null if there is no store.
 pub(super) async fn facts(start: &Start, loaded: Option<&LoadedConfig>, days: u32) -> Result<Value> {
     let request = ApiRequest::get(&["usage"]).query("days", &days).loaded(loaded);
     Ok(request.send_to_store(start).await?.unwrap_or_default())
@@ -42,7 +42,7 @@ fn list<'f>(facts: &'f Value, key: &str) -> impl Iterator<Item = &'f Value> {
 
 fn table(facts: &Value) -> String {
     let mut text = String::new();
-    for (key, title) in PARTS {
+    for (key, title) in SECTIONS {
         let rows: Vec<String> = list(facts, key).map(|row| spent_line(row, key)).collect();
         if !rows.is_empty() {
             // Writing to a String cannot fail.

@@ -44,8 +44,11 @@ async fn a_form_is_filled_in_a_modal_and_counts_once() {
     let answer = "Name: Ada\nSize: Large, with lid\nDay: 2026-12-01\nGift: yes";
     sees(slack, chat, |last| last.text.contains("echo: Name: Ada")).await;
     assert_eq!(last_words(&office.house), answer);
-    let shown = office.slack.shown(chat).into_iter().find(|shown| shown.id == form.id).unwrap();
-    assert!(shown.buttons.is_empty() && shown.text.ends_with("✅ Ada answered."), "{shown:?}");
+    let answered = || {
+        let shown = office.slack.shown(chat).into_iter().find(|shown| shown.id == form.id)?;
+        (shown.buttons.is_empty() && shown.text.ends_with("✅ Ada answered.")).then_some(())
+    };
+    eventually(answered).await;
     let calls = office.house.model.count();
     submits(&office, &view, &right).await;
     let late = submits(&office, &other, &json!({"field_0": "Eve"})).await;

@@ -61,6 +61,8 @@ async fn a_conversation_is_begun_with_an_agent_and_keeps_it() {
     browser.chord("O", 10).await;
     browser.sees("document.querySelectorAll('.turn').length", 0).await;
     browser.types("/agent po").await;
+    let offered = "[...document.querySelectorAll('#menu b')].map(row => row.innerText.trim())";
+    browser.sees(offered, vec!["poet"]).await;
     browser.presses("Tab").await;
     browser.presses("Enter").await;
     browser.sees(NAME, "poet").await;

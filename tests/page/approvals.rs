@@ -1,7 +1,7 @@
 //! Approvals on the page.
 
 use super::{IDLE, NOTICE, build, looks::audits, open, reloads, shown};
-use crate::house::House;
+use crate::house::{House, SOON};
 use pudu_sim::model::{Answer, Reply};
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ async fn two_tabs_agree_and_a_death_of_the_daemon_asks_the_same_again() {
 
 #[tokio::test]
 async fn what_nobody_decides_is_denied_and_what_is_stopped_is_not_asked_any_more() {
-    let house = house(", timeout_seconds: 2").await;
+    let house = house(", timeout_seconds: 8").await;
     let Some(mut browser) = open(&house).await else { return };
     house.model.next(writes("hi"));
     browser.types("write it").await;
@@ -142,6 +142,8 @@ async fn a_question_stays_when_a_page_from_before_it_comes_late() {
     browser.types("first").await;
     browser.presses("Enter").await;
     browser.sees("window.late > 0", true).await;
+    // The page may be fetched before the first run asks the model.
+    house.model.wait(SOON, |model| (model.count() == 1).then_some(())).await.unwrap();
     house.model.next(writes("hi"));
     browser.types("write it").await;
     browser.presses("Enter").await;

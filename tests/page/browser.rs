@@ -162,26 +162,29 @@ impl Browser {
         self.evaluate(expression).await.unwrap_or_else(|error| panic!("{expression}: {error}"))
     }
 
-    /// Evaluates an expression; returns the browser's error, for example if the page is left meanwhile.
+    /// Evaluates an expression; returns its exception, or the browser's error, for example if the page is left
+    /// meanwhile.
     async fn evaluate(&mut self, expression: &str) -> Result<Value, Value> {
         let ask = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let answer = self.try_call("Runtime.evaluate", ask).await?;
-        assert_eq!(answer.get("exceptionDetails"), None, "{expression}");
-        Ok(answer["result"]["value"].clone())
+        match answer.get("exceptionDetails") {
+            Some(thrown) => Err(thrown.clone()),
+            None => Ok(answer["result"]["value"].clone()),
+        }
     }
 
     /// Waits until an expression has a value.
     pub async fn sees(&mut self, expression: &str, wanted: impl Into<Value>) {
         let (wanted, deadline) = (wanted.into(), Instant::now() + SOON);
         loop {
-            // A page that is being left does not respond; the next one does.
-            let seen = self.evaluate(expression).await.unwrap_or_default();
-            if seen == wanted {
+            // A page that is being left does not respond; the next one does. An element may not be drawn yet.
+            let seen = self.evaluate(expression).await;
+            if seen.as_ref() == Ok(&wanted) {
                 return;
             }
             if Instant::now() > deadline {
                 let page = self.eval("[document.body.innerText, document.activeElement.id, box.value]").await;
-                panic!("{expression} is {seen}, not {wanted}: {page} {:?}", self.failures);
+                panic!("{expression} is {seen:?}, not {wanted}: {page} {:?}", self.failures);
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

@@ -126,7 +126,7 @@ async fn a_client_that_does_not_say_that_it_shows_approvals_is_refused_at_once()
 
 #[tokio::test]
 async fn a_decision_that_comes_too_late_is_refused() {
-    let house = house("approvals: {tools: [write_file], timeout_seconds: 2}\n").await;
+    let house = house("approvals: {tools: [write_file], timeout_seconds: 8}\n").await;
     let client = Client(&house);
     let thread = client.thread().await;
     let (run, question) = client.asks(&thread, writes("hi")).await;

@@ -181,7 +181,7 @@ fn delivered(answer: &Value) -> Result<(), DingTalkError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dingtalk::loopback::{DingTalkLoopback, failed};
+    use crate::dingtalk::loopback::{DingTalkLoopback, failure};
 
     #[test]
     fn http_200_can_mean_that_the_card_was_not_delivered() {
@@ -200,7 +200,7 @@ mod tests {
         let check = async |answers: [&'static str; 3], expected: fn(&DingTalkError) -> bool| {
             let mut answers = answers.into_iter();
             let server = DingTalkLoopback::start(move |path, _| match path {
-                "/v1.0/card/streaming" => answers.next().map_or((200, json!({})), failed),
+                "/v1.0/card/streaming" => answers.next().map_or((200, json!({})), failure),
                 _ => (200, json!({})),
             })
             .await;

@@ -1,10 +1,10 @@
-//! Decodes DingTalk's events into actions of users. Every part of an event may be missing or malformed.
+//! Decodes DingTalk events into messages and presses. Every part of an event may be missing or malformed.
 
 pub(super) mod pointed;
 
 use super::seal::NameSeal;
 use crate::{Address, Attachment, EventKey, Inbound, InboundKind, Sender, name};
-use pointed::{PASSED_ON, pointed};
+use pointed::{FORWARDED_TYPES, pointed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -77,7 +77,7 @@ impl DingTalkDecoder {
             address: self.address(private, group, &sender),
             private,
             message: id,
-            reply_to: answered(data),
+            reply_to: replied_to(data),
             sender: Sender { name: named(data, &sender), id: sender, language: None },
             // Some groups let users address the robot without a mention. If the bot stores group messages, only a
             // mention asks for an answer.
@@ -89,7 +89,7 @@ impl DingTalkDecoder {
         })
     }
 
-    /// Decodes a press on a card. The card's name proves the conversation.
+    /// Decodes a card button press. The card's name proves the conversation.
     pub(super) fn press(&self, frame: &str, data: &Value, now: i64) -> Option<Inbound> {
         let (card, person) = (text(data, "outTrackId"), text(data, "userId"));
         let private = NameSeal::private(&card)?;
@@ -99,7 +99,7 @@ impl DingTalkDecoder {
             return None;
         }
         let address = self.address(private, group, &person);
-        if !self.seal.fits(&card, &address) {
+        if !self.seal.verify(&card, &address) {
             tracing::info!(person, "dropped press: the card belongs to another conversation or user");
             return None;
         }
@@ -155,7 +155,7 @@ fn content(data: &Value) -> Option<(String, Vec<Attachment>)> {
         "video" => (String::new(), file("video.mp4")),
         "file" => (String::new(), file("file")),
         kind => {
-            if !PASSED_ON.contains(&kind) {
+            if !FORWARDED_TYPES.contains(&kind) {
                 tracing::info!(kind, "dropped message: unknown kind");
             }
             return None;
@@ -172,17 +172,17 @@ fn rich(content: &Value) -> (String, Vec<Attachment>) {
     (cut(words.concat().trim()), files)
 }
 
-pub(super) fn file(content: &Value, otherwise: &str) -> Option<Attachment> {
+pub(super) fn file(content: &Value, default_name: &str) -> Option<Attachment> {
     let code = [text(content, "downloadCode"), text(content, "pictureDownloadCode")];
     let handle = code.into_iter().find(|code| !code.is_empty())?;
-    let given = name::clean_file_name(&text(content, "fileName"));
-    let name = if given.is_empty() { otherwise.to_owned() } else { given };
+    let file_name = name::clean_file_name(&text(content, "fileName"));
+    let name = if file_name.is_empty() { default_name.to_owned() } else { file_name };
     let size = number(&content["fileSize"]).and_then(|size| u64::try_from(size).ok());
     Some(Attachment { handle, name, size })
 }
 
 /// Returns the id of the quoted message. The bot's own messages are identified by their recall key.
-fn answered(data: &Value) -> Option<String> {
+fn replied_to(data: &Value) -> Option<String> {
     let quoted = &object(&data["text"])["repliedMsg"];
     let candidates =
         [text(data, "originalProcessQueryKey"), text(data, "originalMsgId"), text(quoted, "msgId")];
@@ -193,9 +193,9 @@ fn answered(data: &Value) -> Option<String> {
 fn action(data: &Value) -> Option<String> {
     let content = object(&data["content"]);
     let pressed = &content["cardPrivateData"];
-    let named = pressed["params"]["action"].as_str();
+    let action_name = pressed["params"]["action"].as_str();
     let id = pressed["actionIds"].as_array().and_then(|ids| ids.first()?.as_str());
-    named.or(id).map(|action| action.trim().to_owned())
+    action_name.or(id).map(|action| action.trim().to_owned())
 }
 
 fn named(data: &Value, id: &str) -> String {

@@ -1,10 +1,10 @@
-//! Frames of the stream, parsed from text, and the text of their acknowledgements.
+//! Stream frames and their acknowledgements.
 
 use serde_json::{Value, json};
 
 /// Topic of bot messages.
 pub(super) const MESSAGES: &str = "/v1.0/im/bot/messages/get";
-/// Topic of presses on cards.
+/// Topic of card button presses.
 pub(super) const CARDS: &str = "/v1.0/card/instances/callback";
 
 /// A decoded frame of the stream.
@@ -16,13 +16,13 @@ pub(super) enum StreamFrame {
     Press(Ticket, Value),
     /// A frame that is acknowledged at once and otherwise ignored, such as a ping. Contains the acknowledgement.
     Answer(String),
-    /// DingTalk will close this socket and delivers nothing more on it.
+    /// DingTalk is about to close this socket and delivers nothing more on it.
     Disconnect,
     /// Not a valid frame, or a frame that needs no acknowledgement.
-    Nothing,
+    Ignored,
 }
 
-/// Identifies the frame of an acknowledgement.
+/// Identifies the frame to acknowledge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
     /// The frame's id. A redelivery has the same id.
@@ -31,12 +31,12 @@ pub(super) struct Ticket {
 
 impl Ticket {
     /// Returns the acknowledgement of a stored event.
-    pub(super) fn taken(&self) -> String {
+    pub(super) fn ack(&self) -> String {
         ack(200, "OK", &self.id, &json!({"response": {}}).to_string())
     }
 }
 
-/// Parses a frame. Any input is allowed; an invalid frame becomes [`StreamFrame::Nothing`].
+/// Parses a frame. Any input is allowed; an invalid frame becomes [`StreamFrame::Ignored`].
 pub(super) fn read(text: &str) -> StreamFrame {
     let frame: Value = crate::lenient::from_bytes(text.as_bytes()).unwrap_or_default();
     let word = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
@@ -48,7 +48,7 @@ pub(super) fn read(text: &str) -> StreamFrame {
         ("SYSTEM", "disconnect") => StreamFrame::Disconnect,
         // The acknowledgement of a ping echoes the ping's data.
         ("SYSTEM", _) if !id.is_empty() => StreamFrame::Answer(ack(200, "OK", &id, &data)),
-        (_, _) if id.is_empty() => StreamFrame::Nothing,
+        (_, _) if id.is_empty() => StreamFrame::Ignored,
         ("CALLBACK", MESSAGES) => StreamFrame::Message(Ticket { id }, content()),
         ("CALLBACK", CARDS) => StreamFrame::Press(Ticket { id }, content()),
         ("CALLBACK", _) => StreamFrame::Answer(ack(404, "not handled here", &id, "{}")),
@@ -58,7 +58,7 @@ pub(super) fn read(text: &str) -> StreamFrame {
             &id,
             &json!({"status": "SUCCESS", "message": "ok"}).to_string(),
         )),
-        _ => StreamFrame::Nothing,
+        _ => StreamFrame::Ignored,
     }
 }
 
@@ -94,7 +94,7 @@ mod tests {
         let said = json!({"msgId": "x"});
         let cases = [
             (frame("SYSTEM", "ping", Some("p1"), &ping), answer(200, "OK", "p1", &ping.to_string())),
-            (frame("SYSTEM", "KEEPALIVE", None, &json!({})), StreamFrame::Nothing),
+            (frame("SYSTEM", "KEEPALIVE", None, &json!({})), StreamFrame::Ignored),
             (frame("SYSTEM", "disconnect", None, &json!({"reason": "x"})), StreamFrame::Disconnect),
             (
                 frame("CALLBACK", MESSAGES, Some("m1"), &said),
@@ -109,10 +109,10 @@ mod tests {
                 frame("EVENT", "user_add_org", Some("e1"), &json!({})),
                 answer(200, "OK", "e1", "{\"message\":\"ok\",\"status\":\"SUCCESS\"}"),
             ),
-            (frame("CALLBACK", MESSAGES, None, &json!({})), StreamFrame::Nothing),
-            ("{\"type\":\"CALLBACK\"".to_owned(), StreamFrame::Nothing),
-            ("[1,2]".to_owned(), StreamFrame::Nothing),
-            (String::new(), StreamFrame::Nothing),
+            (frame("CALLBACK", MESSAGES, None, &json!({})), StreamFrame::Ignored),
+            ("{\"type\":\"CALLBACK\"".to_owned(), StreamFrame::Ignored),
+            ("[1,2]".to_owned(), StreamFrame::Ignored),
+            (String::new(), StreamFrame::Ignored),
         ];
         for (text, expected) in cases {
             assert_eq!(read(&text), expected, "{text}");

@@ -151,12 +151,12 @@ impl DingTalkChannel {
                 (ticket, inbound)
             }
             StreamFrame::Answer(answer) => return Some(answer),
-            StreamFrame::Disconnect | StreamFrame::Nothing => return None,
+            StreamFrame::Disconnect | StreamFrame::Ignored => return None,
         };
         self.health.event(now());
         match inbound {
             Some(inbound) => held.keep(ticket, self.names.resolve(inbound)).await,
-            None => Some(ticket.taken()),
+            None => Some(ticket.ack()),
         }
     }
 
@@ -211,7 +211,7 @@ impl<'a> UnstoredEvents<'a> {
         let first = self.queue().waiting.is_empty();
         if first {
             match self.sink.accept(inbound.clone()).await {
-                Ok(_) => return Some(ticket.taken()),
+                Ok(_) => return Some(ticket.ack()),
                 Err(error) => {
                     tracing::warn!(%error, "failed to accept message; trying again");
                     self.health.not_kept(error);
@@ -264,7 +264,7 @@ impl<'a> UnstoredEvents<'a> {
         if queue.answers.len() >= HELD {
             queue.answers.pop_front();
         }
-        queue.answers.push_back(ticket.taken());
+        queue.answers.push_back(ticket.ack());
         self.kept.notify_one();
     }
 

@@ -19,16 +19,16 @@ type DingTalkScript = dyn FnMut(&str, &Value) -> (u16, Value) + Send;
 #[derive(Clone)]
 pub(super) struct DingTalkLoopback {
     script: Arc<Mutex<Box<DingTalkScript>>>,
-    asked: Arc<Mutex<Vec<(String, Value)>>>,
+    requests: Arc<Mutex<Vec<(String, Value)>>>,
     url: String,
 }
 
 impl DingTalkLoopback {
-    /// Starts a server, which gives every caller a token. The script gets the path and the body.
+    /// Starts a server that issues a token to every caller. `script` receives the path and the body.
     pub(super) async fn start(script: impl FnMut(&str, &Value) -> (u16, Value) + Send + 'static) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let server = Self { script: Arc::new(Mutex::new(Box::new(script))), asked: Arc::default(), url };
+        let server = Self { script: Arc::new(Mutex::new(Box::new(script))), requests: Arc::default(), url };
         let app = Router::new().fallback(answer).with_state(server.clone());
         tokio::spawn(async move { axum::serve(listener, app).await });
         server
@@ -43,8 +43,8 @@ impl DingTalkLoopback {
 
     /// Returns the last path segment of each request so far, except requests for a token.
     pub(super) fn calls(&self) -> Vec<String> {
-        let asked = self.asked.lock().unwrap();
-        asked.iter().map(|(path, _)| path.rsplit('/').next().unwrap().to_owned()).collect()
+        let requests = self.requests.lock().unwrap();
+        requests.iter().map(|(path, _)| path.rsplit('/').next().unwrap().to_owned()).collect()
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) fn channel(url: &str, cards: bool) -> DingTalkChannel {
 }
 
 /// Returns a failure response with this code.
-pub(super) fn failed(code: &str) -> (u16, Value) {
+pub(super) fn failure(code: &str) -> (u16, Value) {
     let status = match code {
         "InternalError" => 500,
         "QpsLimit" => 403,
@@ -82,6 +82,6 @@ async fn answer(State(server): State<DingTalkLoopback>, uri: Uri, body: Bytes) -
     if status == 200 && uri.path().ends_with("/accessToken") {
         return axum::Json(json!({"accessToken": "token", "expireIn": 7200})).into_response();
     }
-    server.asked.lock().unwrap().push((uri.path().to_owned(), body));
+    server.requests.lock().unwrap().push((uri.path().to_owned(), body));
     (StatusCode::from_u16(status).unwrap(), axum::Json(response)).into_response()
 }

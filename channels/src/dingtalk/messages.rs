@@ -154,7 +154,7 @@ impl DingMessages {
         if !page.done {
             return self.post_sign(&content, page).await;
         }
-        if intent.dedup_key.as_ref().is_some_and(|tries| tries.lost >= OFTEN) {
+        if intent.dedup_key.as_ref().is_some_and(|tries| tries.unconfirmed_sends >= OFTEN) {
             self.limit_retry_rate()?;
         }
         self.lost = None;
@@ -223,7 +223,7 @@ impl PlatformMessages for DingMessages {
     }
 
     async fn abandon(&mut self, intent: &DingIntent) {
-        self.leave(&self.state.seal.name(&intent.key, self.private, &self.address)).await;
+        self.finish_abandoned(&self.state.seal.name(&intent.key, self.private, &self.address)).await;
     }
 
     async fn holds_a_place(&mut self) -> bool {
@@ -265,10 +265,16 @@ impl PlatformMessages for DingMessages {
         _: &MessageHistory<'_>,
     ) -> Result<Self::DedupKey, SendError> {
         let last = self.lost.take();
-        let count = |tries: DingDedupKey| tries.lost.saturating_add(u8::from(last.unwrap_or(tries.answer)));
+        let count = |tries: DingDedupKey| {
+            tries.unconfirmed_sends.saturating_add(u8::from(last.unwrap_or(tries.answer)))
+        };
         let (finished, before) = (self.finished.load(Ordering::Relaxed), before.flatten());
         let done = finished || before.as_ref().is_some_and(|tries| tries.done);
-        Ok(Some(DingDedupKey { lost: before.map_or(0, count), answer: finished && !self.in_cards(), done }))
+        Ok(Some(DingDedupKey {
+            unconfirmed_sends: before.map_or(0, count),
+            answer: finished && !self.in_cards(),
+            done,
+        }))
     }
 
     async fn find(&mut self, _: &DingIntent, _: &MessageHistory<'_>) -> Result<Option<Self::Ref>, SendError> {
@@ -285,7 +291,7 @@ impl PlatformMessages for DingMessages {
                 return Ok(posted);
             }
         } else {
-            self.leave_perhaps(intent).await;
+            self.finish_possible_card(intent).await;
         }
         // A reply that began as messages continues as messages.
         self.plain = true;
@@ -293,7 +299,7 @@ impl PlatformMessages for DingMessages {
     }
 
     async fn edit(&mut self, sent: &mut Self::Ref, page: &DingTalkPage) -> Result<EditOutcome, CallError> {
-        let same = sent.shows == digest(&[&page.words]) && sent.buttons == digest(&[&page.buttons()]);
+        let same = sent.text_digest == digest(&[&page.words]) && sent.buttons == digest(&[&page.buttons()]);
         if same && sent.done == page.done {
             return Ok(EditOutcome::Shown);
         }
@@ -332,7 +338,7 @@ impl PlatformMessages for DingMessages {
 
     async fn delete(&mut self, sent: &Self::Ref) -> Result<(), CallError> {
         if sent.card {
-            self.leave(&sent.id).await;
+            self.finish_abandoned(&sent.id).await;
             return Ok(());
         }
         if sent.id.is_empty() {

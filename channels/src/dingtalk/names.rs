@@ -11,7 +11,7 @@ const MAX_CACHED_NAMES: usize = 4096;
 pub(super) struct Names(Cache<String, String, MAX_CACHED_NAMES>);
 
 impl Names {
-    /// Remembers the sender's name of a message, and sets the sender's name of a press.
+    /// Caches a message's sender name, and fills it in for a press.
     pub(super) fn resolve(&self, inbound: Inbound) -> Inbound {
         let Sender { id, name, .. } = &inbound.sender;
         if !matches!(inbound.kind, InboundKind::Press { .. }) {

@@ -34,11 +34,11 @@ pub(super) struct DiscordAccountState {
     pub(super) client: DiscordClient,
     /// Identity of the bot.
     pub(super) me: OnceLock<DiscordIdentity>,
-    pub(super) places: GuildCache,
+    pub(super) guilds: GuildCache,
     pub(super) deferred: Deferred,
     /// Rate limits of updates, by channel.
     pub(super) pacer: Pacer<String>,
-    /// Waits requested by Discord.
+    /// Delays requested by Discord.
     holds: Pacer<(ApiRoute, String)>,
     /// Locks that let only one reply at a time send in a channel.
     pub(super) locks: KeyedLocks<String>,
@@ -61,7 +61,7 @@ pub(super) enum ApiRoute {
     Edit,
     Delete,
     Read,
-    Sign,
+    Interaction,
     All,
 }
 
@@ -77,7 +77,7 @@ impl DiscordAccountState {
         Self {
             client,
             me: OnceLock::new(),
-            places: GuildCache::default(),
+            guilds: GuildCache::default(),
             deferred: Deferred::default(),
             pacer: Pacer::default(),
             holds: Pacer::default(),
@@ -107,7 +107,7 @@ impl DiscordAccountState {
         Ok(self.me.get_or_init(|| DiscordIdentity { user: bot.id, application: id, name: bot.username }))
     }
 
-    /// Calls the API for a channel. Fails while such calls have to wait.
+    /// Calls the API for a channel. Fails if the route is currently rate-limited.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
         route: ApiRoute,
@@ -151,7 +151,7 @@ impl DiscordAccountState {
         }
     }
 
-    /// Fails while calls of these kinds in a channel have to wait.
+    /// Fails if one of these routes of a channel is currently rate-limited.
     pub(super) fn check_rate_limit(&self, routes: &[ApiRoute], channel: &str) -> Result<(), DiscordError> {
         if let Some(left) = self.holds.held(&(ApiRoute::All, String::new())) {
             return Err(CallError::WaitForAll(left));

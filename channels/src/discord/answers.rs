@@ -24,22 +24,22 @@ const DESCRIPTION: usize = 100;
 
 impl DiscordChannel {
     /// Handles event responses until the last sender of the queue is dropped.
-    pub(super) async fn handle_responses(&self, mut todos: mpsc::Receiver<EventResponse>) {
+    pub(super) async fn handle_responses(&self, mut responses: mpsc::Receiver<EventResponse>) {
         let registered = AtomicBool::new(false);
-        let mut under_way = FuturesUnordered::new();
+        let mut in_flight = FuturesUnordered::new();
         loop {
             tokio::select! {
-                Some(todo) = todos.recv(), if under_way.len() < MAX_CONCURRENT_RESPONSES => {
-                    under_way.push(self.see_to(todo, &registered));
+                Some(response) = responses.recv(), if in_flight.len() < MAX_CONCURRENT_RESPONSES => {
+                    in_flight.push(self.handle(response, &registered));
                 }
-                Some(()) = under_way.next() => {}
+                Some(()) = in_flight.next() => {}
                 else => return,
             }
         }
     }
 
-    async fn see_to(&self, todo: EventResponse, registered: &AtomicBool) {
-        match todo {
+    async fn handle(&self, response: EventResponse, registered: &AtomicBool) {
+        match response {
             EventResponse::Nothing => {}
             EventResponse::Register => self.register(registered).await,
             // Ends the button's pending state.
@@ -56,10 +56,10 @@ impl DiscordChannel {
     /// Shows "thinking…", and deletes it if no reply begins.
     async fn defer(&self, id: String, token: String) {
         let state = &self.handler.state;
-        let taken = self.answer(&id, &token, &json!({"type": 5})).await;
-        state.deferred.taken(&token, taken);
+        let accepted = self.answer(&id, &token, &json!({"type": 5})).await;
+        state.deferred.taken(&token, accepted);
         sleep(UNANSWERED).await;
-        let (Some(me), false) = (state.me.get(), state.deferred.is_answered(&token) || !taken) else {
+        let (Some(me), false) = (state.me.get(), state.deferred.is_answered(&token) || !accepted) else {
             return;
         };
         let path = ["webhooks", &me.application, &token, "messages", "@original"];
@@ -69,19 +69,19 @@ impl DiscordChannel {
         }
     }
 
-    /// Answers an interaction. Returns whether Discord may have accepted an answer, now or before.
+    /// Answers an interaction. Returns whether Discord may have accepted this or an earlier answer.
     async fn answer(&self, id: &str, token: &str, body: &Value) -> bool {
         let path = ["interactions", id, token, "callback"];
-        let mut perhaps = false;
+        let mut may_be_accepted = false;
         for _ in 0..2 {
-            match self.handler.state.call::<Value>(ApiRoute::Sign, Method::POST, &path, body).await {
+            match self.handler.state.call::<Value>(ApiRoute::Interaction, Method::POST, &path, body).await {
                 Ok(_) | Err(CallError::Special(DiscordCase::Done(_))) => return true,
                 // The outcome is unknown. Repeating the answer is harmless, and the reply will find out.
-                Err(CallError::Unknown(_)) => perhaps = true,
+                Err(CallError::Unknown(_)) => may_be_accepted = true,
                 Err(CallError::Unconnected(_)) => {}
                 Err(error) => {
-                    tracing::debug!(%error, perhaps, "failed to answer interaction");
-                    return perhaps;
+                    tracing::debug!(%error, may_be_accepted, "failed to answer interaction");
+                    return may_be_accepted;
                 }
             }
         }
@@ -96,8 +96,11 @@ impl DiscordChannel {
         let Some(me) = self.handler.state.me.get() else { return };
         let commands: Vec<Value> = self.config.commands.iter().map(command).collect();
         let path = ["applications", &me.application, "commands"];
-        if let Err(error) =
-            self.handler.state.call::<Value>(ApiRoute::Sign, Method::PUT, &path, &commands.into()).await
+        if let Err(error) = self
+            .handler
+            .state
+            .call::<Value>(ApiRoute::Interaction, Method::PUT, &path, &commands.into())
+            .await
         {
             tracing::warn!(%error, "failed to register commands; users can still type them");
             registered.store(false, Ordering::Relaxed);

@@ -26,7 +26,7 @@ impl DiscordChannel {
     /// Records that all events up to now were received, unless the history has yet to be read.
     pub(super) fn alive(&self) {
         if !self.is_behind() {
-            self.heard.store(now(), Ordering::Relaxed);
+            self.received_until.store(now(), Ordering::Relaxed);
         }
     }
 
@@ -34,31 +34,31 @@ impl DiscordChannel {
     /// slightly more. The margin before `at` is the same as before the last known message of an earlier process.
     pub(super) fn was_heard(&self, at: i64) {
         if at > 0 {
-            self.heard.store(at - (MARGIN_BEFORE - MARGIN), Ordering::Relaxed);
+            self.received_until.store(at - (MARGIN_BEFORE - MARGIN), Ordering::Relaxed);
         }
     }
 
     /// Records that a new session began, which does not deliver earlier events.
     pub(super) fn falls_behind(&self) {
-        self.behind.store(true, Ordering::Relaxed);
+        self.needs_catchup.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn is_behind(&self) -> bool {
-        self.behind.load(Ordering::Relaxed)
+        self.needs_catchup.load(Ordering::Relaxed)
     }
 
     /// Passes the missed messages to `sink`. Returns false if they have to be read again.
     pub(super) async fn catch_up(&self, round: u32, sink: &dyn EventSink) -> bool {
-        let complete = self.read_missed(self.heard.load(Ordering::Relaxed), round, sink).await;
+        let complete = self.read_missed(self.received_until.load(Ordering::Relaxed), round, sink).await;
         if complete {
-            self.behind.store(false, Ordering::Relaxed);
+            self.needs_catchup.store(false, Ordering::Relaxed);
         }
         complete
     }
 
-    /// Passes the messages missed since `heard` to `sink`. `heard` is in milliseconds since 1970; 0 if this process
-    /// never listened.
-    async fn read_missed(&self, heard: i64, round: u32, sink: &dyn EventSink) -> bool {
+    /// Passes the messages missed since `received_until` to `sink`. `received_until` is in milliseconds since 1970; 0
+    /// if this process never listened.
+    async fn read_missed(&self, received_until: i64, round: u32, sink: &dyn EventSink) -> bool {
         let known_messages = match sink.known_messages(&self.handler.account, now() - LATELY).await {
             Ok(known_messages) => known_messages,
             Err(error) => {
@@ -71,8 +71,8 @@ impl DiscordChannel {
             let known = newest.entry(seen.chat.clone()).or_default();
             *known = number(&seen.message).max(*known);
         }
-        let last = last_before(self.made, &known_messages);
-        let Some(after) = boundary(heard, last) else { return true };
+        let last = last_before(self.created_at, &known_messages);
+        let Some(after) = boundary(received_until, last) else { return true };
         if let Err(error) = self.handler.learn_all().await {
             tracing::warn!(%error, "failed to read missed messages; reading again later");
             return false;
@@ -85,7 +85,7 @@ impl DiscordChannel {
 
     /// Returns the channels and threads that may have missed messages, most recently active first.
     fn places(&self, mut newest: HashMap<String, u64>, after: u64) -> Vec<String> {
-        let places = &self.handler.state.places;
+        let places = &self.handler.state.guilds;
         let chats: HashSet<String> = newest.keys().cloned().collect();
         for thread in places.threads_of(&chats) {
             let newest_here = places.get(&thread).map_or(0, |place| place.newest);
@@ -112,7 +112,7 @@ impl DiscordChannel {
         let state = &self.handler.state;
         let Some(me) = state.me.get() else { return Ok(()) };
         // The history does not contain a message's server, or whether the message is private.
-        let guild = match state.places.get(channel) {
+        let guild = match state.guilds.get(channel) {
             Some(place) => place.guild,
             None => self.handler.fetch_channel(channel).await?.guild,
         };
@@ -133,19 +133,19 @@ fn number(id: &str) -> u64 {
     id.parse().unwrap_or(0)
 }
 
-/// Returns the newest known id from before the time `made`, in milliseconds since 1970. Later messages, such as a reply
-/// resumed after a restart, do not reveal when the previous process ended.
-fn last_before(made: i64, known_messages: &[KnownMessage]) -> u64 {
+/// Returns the newest known id from before the time `created_at`, in milliseconds since 1970. Later messages, such as a
+/// reply resumed after a restart, do not reveal when the previous process ended.
+fn last_before(created_at: i64, known_messages: &[KnownMessage]) -> u64 {
     let ids = known_messages.iter().map(|seen| number(&seen.message));
-    ids.filter(|id| *id < id_at(made)).max().unwrap_or(0)
+    ids.filter(|id| *id < id_at(created_at)).max().unwrap_or(0)
 }
 
 /// Returns the id that missed messages come after; `None` if no process ever listened.
-fn boundary(heard: i64, last: u64) -> Option<u64> {
-    let since = match (heard, last) {
+fn boundary(received_until: i64, last: u64) -> Option<u64> {
+    let since = match (received_until, last) {
         (0, 0) => return None,
         (0, last) => super::wire::id_time(&last.to_string())? - MARGIN_BEFORE,
-        (heard, _) => heard - MARGIN,
+        (received_until, _) => received_until - MARGIN,
     };
     Some(id_at(since.max(now() - MAX_ANSWER_AGE)))
 }

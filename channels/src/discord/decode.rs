@@ -91,7 +91,7 @@ impl DiscordDecoder<'_> {
         if self.rules.threads && addressed && !private && place.threads && !self.commands(message) {
             // The thread that will begin here has the message's id.
             address.topic = Some(message.id.clone());
-            hint = DiscordHint::Thread { name: self.title(message) }.keep();
+            hint = DiscordHint::Thread { name: self.title(message) }.to_json();
         }
         let nick = message.member.as_ref().and_then(|member| member.nick.clone());
         Some(Inbound {
@@ -124,11 +124,11 @@ impl DiscordDecoder<'_> {
     fn addressed(&self, message: &DiscordMessage, place: &CachedChannel) -> bool {
         let me = &self.me.user;
         let open = |channel: &String| self.rules.open_channels.contains(channel);
-        let named = message.mentions.iter().any(|person| person.id == *me)
+        let is_mentioned = message.mentions.iter().any(|person| person.id == *me)
             || message.mention_roles.iter().any(|role| self.places.is_own_role(role));
         let answers = message.referenced_message.as_ref().and_then(|answered| answered.author.as_ref());
         !self.rules.require_mention
-            || named
+            || is_mentioned
             || (answered(message).is_some() && answers.is_some_and(|author| author.id == *me))
             || place.owner.as_ref() == Some(me)
             || open(&message.channel_id)
@@ -164,8 +164,8 @@ impl DiscordDecoder<'_> {
             return line.to_owned();
         }
         let cut: String = line.chars().take(NAME).collect();
-        let whole = cut.rsplit_once(char::is_whitespace).map_or(cut.as_str(), |(whole, _)| whole);
-        format!("{}…", whole.trim_end())
+        let shortened = cut.rsplit_once(char::is_whitespace).map_or(cut.as_str(), |(words, _)| words);
+        format!("{}…", shortened.trim_end())
     }
 
     /// Decodes a pressed button, an invoked command or a submitted form, without its answers. `now` is in milliseconds since 1970.
@@ -187,7 +187,7 @@ impl DiscordDecoder<'_> {
             2 => (
                 interaction.id.clone(),
                 self.command(interaction)?,
-                DiscordHint::answer(&interaction.token, interaction_time(&interaction.id, now)).keep(),
+                DiscordHint::answer(&interaction.token, interaction_time(&interaction.id, now)).to_json(),
             ),
             3 => {
                 let message = interaction.message.as_ref().filter(|message| self.is_own(message))?;

@@ -12,13 +12,13 @@ use tokio::{sync::watch, time::timeout};
 
 /// How long an interaction can be answered, in milliseconds: 15 minutes, minus a margin for clock differences and the
 /// duration of calls.
-const GOOD_FOR: i64 = 14 * 60 * 1000;
+const INTERACTION_LIFETIME_MS: i64 = 14 * 60 * 1000;
 /// How long a reply waits for the deferral.
 const DEFERRAL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of commands remembered.
 const MAX_DEFERRED_COMMANDS: usize = 256;
 
-/// Hint of an event for its reply. Stored: later versions must still read this format.
+/// Data that an event stores for its reply. Stored: later versions must still read this format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum DiscordHint {
@@ -41,7 +41,7 @@ impl DiscordHint {
         Self::Answer { token: token.to_owned(), at }
     }
 
-    pub(super) fn keep(&self) -> Option<Value> {
+    pub(super) fn to_json(&self) -> Option<Value> {
         serde_json::to_value(self).ok()
     }
 
@@ -51,8 +51,8 @@ impl DiscordHint {
 }
 
 /// Returns whether an interaction can still be answered. `at` is when Discord issued it.
-pub(super) fn is_good(at: i64, now: i64) -> bool {
-    now.saturating_sub(at) < GOOD_FOR
+pub(super) fn can_respond(at: i64, now: i64) -> bool {
+    now.saturating_sub(at) < INTERACTION_LIFETIME_MS
 }
 
 /// Returns when an interaction was created, which its id encodes; at most `now`.
@@ -116,7 +116,7 @@ mod tests {
             (DiscordHint::answer("t", 5), json!({"answer": {"token": "t", "at": 5}})),
         ];
         for (hint, stored) in cases {
-            assert_eq!(hint.keep(), Some(stored.clone()));
+            assert_eq!(hint.to_json(), Some(stored.clone()));
             assert_eq!(DiscordHint::read(Some(&stored)), Some(hint));
         }
         assert_eq!(DiscordHint::read(Some(&json!({"of another version": 1}))), None);
@@ -124,9 +124,9 @@ mod tests {
 
     #[test]
     fn interactions_expire_slightly_early() {
-        assert!(is_good(0, GOOD_FOR - 1) && !is_good(0, GOOD_FOR));
+        assert!(can_respond(0, INTERACTION_LIFETIME_MS - 1) && !can_respond(0, INTERACTION_LIFETIME_MS));
         assert_eq!(interaction_time("175928847299117063", i64::MAX), 1_462_015_105_796);
-        assert_eq!(interaction_time("175928847299117063", 7), 7, "by a clock that is behind");
+        assert_eq!(interaction_time("175928847299117063", 7), 7, "with a lagging clock");
     }
 
     #[tokio::test(start_paused = true)]

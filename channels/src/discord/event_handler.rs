@@ -134,7 +134,7 @@ impl DiscordEventHandler {
             #[serde(default)]
             threads: Vec<ChannelInfo>,
         }
-        let places = &self.state.places;
+        let places = &self.state.guilds;
         match kind {
             "GUILD_CREATE" => {
                 if let Some(guild) = read::<Guild>(data, kind) {
@@ -170,13 +170,13 @@ impl DiscordEventHandler {
         sink: &dyn EventSink,
     ) -> Result<(), DiscordIntakeError> {
         self.state.record_seen(&message.id);
-        let (place, sure) = match self.place(&message).await {
-            Ok(place) => (place, true),
+        let (location, sure) = match self.channel(&message).await {
+            Ok(location) => (location, true),
             Err(error) => (self.unknown_place(&message, &error), false),
         };
-        let inbound = self.decoder(me).message(&message, &place);
+        let inbound = self.decoder(me).message(&message, &location);
         let waits = |inbound: &Inbound| {
-            if sure { self.unplaced.holds(&message.channel_id) } else { !inbound.addressed }
+            if sure { self.unplaced.has_messages_in(&message.channel_id) } else { !inbound.addressed }
         };
         if inbound.as_ref().is_some_and(waits) {
             self.unplaced.add(message);
@@ -193,8 +193,8 @@ impl DiscordEventHandler {
         sink: &dyn EventSink,
     ) -> Result<(), DiscordIntakeError> {
         self.state.record_seen(&message.id);
-        let place = self.place(message).await?;
-        self.keep(self.decoder(me).message(message, &place), sink).await
+        let location = self.channel(message).await?;
+        self.keep(self.decoder(me).message(message, &location), sink).await
     }
 
     pub(super) async fn keep(
@@ -215,8 +215,9 @@ impl DiscordEventHandler {
         message: &DiscordMessage,
         sink: &dyn EventSink,
     ) -> Result<(), DiscordIntakeError> {
-        let place = self.place(message).await.unwrap_or_else(|error| self.unknown_place(message, &error));
-        if let Some(inbound) = self.decoder(me).edit(message, &place) {
+        let location =
+            self.channel(message).await.unwrap_or_else(|error| self.unknown_place(message, &error));
+        if let Some(inbound) = self.decoder(me).edit(message, &location) {
             sink.accept(inbound).await?;
         }
         Ok(())
@@ -255,11 +256,11 @@ impl DiscordEventHandler {
     ) -> Result<EventResponse, DiscordIntakeError> {
         self.state.record_seen(&interaction.id);
         let channel = interaction.channel_id.as_deref().unwrap_or_default();
-        let place = self.place_of(channel, interaction.guild_id.as_deref()).await;
-        let place =
-            place.unwrap_or_else(|error| CachedChannel::in_guild(interaction.guild_id.as_deref(), &error));
+        let location = self.channel_of_event(channel, interaction.guild_id.as_deref()).await;
+        let location =
+            location.unwrap_or_else(|error| CachedChannel::in_guild(interaction.guild_id.as_deref(), &error));
         let now = now();
-        let Some(inbound) = self.decoder(me).interaction(interaction, &place, now) else {
+        let Some(inbound) = self.decoder(me).interaction(interaction, &location, now) else {
             return Ok(EventResponse::Nothing);
         };
         if opens(&inbound) {
@@ -295,7 +296,7 @@ impl DiscordEventHandler {
             account: &self.account,
             me,
             rules: &self.rules,
-            places: &self.state.places,
+            places: &self.state.guilds,
             commands: &self.commands,
         }
     }

@@ -179,7 +179,7 @@ pub(super) enum Closed {
     /// The session continues over another connection.
     Resume,
     /// The session is over; a new one has to begin.
-    Anew,
+    NewSession,
     /// Permanent failure.
     Fatal(ChannelError),
 }
@@ -199,7 +199,7 @@ pub(super) fn closed(code: Option<u16>) -> Closed {
         Some(4013) => config("Discord no longer supports an intent that pudu requests: update pudu"),
         Some(4012) => config("Discord no longer supports the gateway version that pudu uses: update pudu"),
         Some(4010 | 4011) => config("the bot is on too many servers for one connection"),
-        Some(4003 | 4007 | 4009) => Closed::Anew,
+        Some(4003 | 4007 | 4009) => Closed::NewSession,
         _ => Closed::Resume,
     }
 }
@@ -280,7 +280,7 @@ mod tests {
             assert_eq!(closed(code), Closed::Resume, "{code:?}");
         }
         for code in [4003, 4007, 4009] {
-            assert_eq!(closed(Some(code)), Closed::Anew, "{code}");
+            assert_eq!(closed(Some(code)), Closed::NewSession, "{code}");
         }
         assert!(matches!(closed(Some(4004)), Closed::Fatal(ChannelError::Auth(_))));
         for code in [4010, 4011, 4012, 4013, 4014] {

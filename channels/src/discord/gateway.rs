@@ -32,24 +32,24 @@ const INTENTS: Intents = Intents::GUILDS
     .union(Intents::DIRECT_MESSAGES)
     .union(Intents::MESSAGE_CONTENT);
 /// Maximum silence of a live connection. Discord answers a heartbeat at least every 41 seconds.
-const SILENCE: Duration = Duration::from_secs(120);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Timeout for connecting and identifying.
-const HELLO: Duration = Duration::from_secs(40);
-/// Maximum size of a frame, in bytes. The description of a very large server has several megabytes.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(40);
+/// Maximum size of a frame, in bytes. The description of a very large server is several megabytes.
 const MAX_FRAME_BYTES: usize = 32 * 1024 * 1024;
 
 /// Connects to the gateway.
 pub(super) struct GatewayConnector {
-    config: Config<AtOnce>,
+    config: Config<ImmediateQueue>,
     /// The session to resume.
     session: Option<GatewaySession>,
 }
 
 /// Lets the only shard identify at once. Twilight's own queue would need a background task.
 #[derive(Clone, Copy, Debug)]
-struct AtOnce;
+struct ImmediateQueue;
 
-impl Queue for AtOnce {
+impl Queue for ImmediateQueue {
     fn enqueue(&self, _: u32) -> oneshot::Receiver<()> {
         let (go, allowed) = oneshot::channel();
         // Fails only if the receiver no longer waits.
@@ -60,7 +60,7 @@ impl Queue for AtOnce {
 
 /// An open connection.
 pub(super) struct GatewayConnection {
-    shard: Shard<AtOnce>,
+    shard: Shard<ImmediateQueue>,
     silent: Instant,
     /// The relay through a proxy, if there is one.
     relay: Option<Relay>,
@@ -87,7 +87,8 @@ impl GatewayConnector {
     /// which was created before, would have reported that.
     pub(super) fn new(token: &SecretString) -> Self {
         pudu_net::install_crypto();
-        let config = ConfigBuilder::new(token.expose_secret().to_owned(), INTENTS).queue(AtOnce).build();
+        let config =
+            ConfigBuilder::new(token.expose_secret().to_owned(), INTENTS).queue(ImmediateQueue).build();
         Self { config, session: None }
     }
 
@@ -123,7 +124,7 @@ impl GatewayConnector {
             config = config.session(Session::new(kept.seq, kept.id.clone())).resume_url(url);
         }
         let shard = Shard::with_config(ShardId::ONE, config.build());
-        Ok(GatewayConnection { shard, silent: Instant::now() + HELLO, relay })
+        Ok(GatewayConnection { shard, silent: Instant::now() + CONNECT_TIMEOUT, relay })
     }
 
     /// Records that a new session began.
@@ -131,8 +132,15 @@ impl GatewayConnector {
         // Twilight does not validate URLs, so an invalid one is dropped here.
         let url = address(&ready.resume_gateway_url).ok();
         let id = ready.session_id.clone();
-        self.session =
-            Some(GatewaySession { id, seq, url, me, behind: true, heard: 0, unplaced: Vec::new() });
+        self.session = Some(GatewaySession {
+            id,
+            seq,
+            url,
+            me,
+            needs_catchup: true,
+            received_until: 0,
+            unplaced: Vec::new(),
+        });
     }
 
     /// Records that an event was stored or does not concern the bot: the session resumes after it.
@@ -143,10 +151,10 @@ impl GatewayConnector {
     }
 
     /// Updates the session after the connection ended.
-    pub(super) fn parted(&mut self, parted: &Parted) {
-        if parted.over {
+    pub(super) fn disconnected(&mut self, disconnect: &Disconnect) {
+        if disconnect.session_ended {
             self.session = None;
-        } else if parted.nobody
+        } else if disconnect.unreachable
             && let Some(session) = &mut self.session
         {
             session.url = None;
@@ -166,24 +174,26 @@ fn address(url: &str) -> Result<String, ConnectionEnd> {
 
 impl GatewayConnection {
     /// Waits for the next event. The error describes how the connection ended, and the effect on the session.
-    pub(super) async fn next(&mut self) -> Result<GatewayEvent, Parted> {
+    pub(super) async fn next(&mut self) -> Result<GatewayEvent, Disconnect> {
         let Ok(next) = timeout_at(self.silent, self.shard.next()).await else {
-            return Err(Parted::lost("the connection went silent"));
+            return Err(Disconnect::lost("the connection went silent"));
         };
-        self.silent = Instant::now() + SILENCE;
+        self.silent = Instant::now() + IDLE_TIMEOUT;
         match next {
             Some(Ok(Message::Text(text))) => read(&text),
-            Some(Ok(Message::Close(frame))) => Err(Parted::from_close_code(frame.map(|frame| frame.code))),
+            Some(Ok(Message::Close(frame))) => {
+                Err(Disconnect::from_close_code(frame.map(|frame| frame.code)))
+            }
             // The error quotes parts of an event or a URL, which must not be logged.
             Some(Err(error))
                 if matches!(error.kind(), twilight_gateway::error::ReceiveMessageErrorType::Reconnect) =>
             {
                 let why =
                     self.relay.as_ref().and_then(Relay::failure).unwrap_or("no connection to the gateway");
-                Err(Parted { nobody: true, ..Parted::lost(why) })
+                Err(Disconnect { unreachable: true, ..Disconnect::lost(why) })
             }
             Some(Err(_)) => Ok(GatewayEvent::Nothing),
-            None => Err(Parted::lost("the connection ended")),
+            None => Err(Disconnect::lost("the connection ended")),
         }
     }
 
@@ -197,20 +207,20 @@ impl GatewayConnection {
 
 /// How a connection ended, and whether its session is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Parted {
+pub(super) struct Disconnect {
     pub(super) ended: ConnectionEnd,
-    pub(super) over: bool,
+    pub(super) session_ended: bool,
     /// Whether the server was unreachable: the URL may no longer be valid.
-    pub(super) nobody: bool,
+    pub(super) unreachable: bool,
 }
 
-impl Parted {
+impl Disconnect {
     pub(super) fn lost(why: &str) -> Self {
         Self::new(ConnectionEnd::Lost(why.to_owned()), false)
     }
 
-    fn new(ended: ConnectionEnd, over: bool) -> Self {
-        Self { ended, over, nobody: false }
+    fn new(ended: ConnectionEnd, session_ended: bool) -> Self {
+        Self { ended, session_ended, unreachable: false }
     }
 
     fn from_close_code(code: Option<u16>) -> Self {
@@ -220,14 +230,14 @@ impl Parted {
         };
         match closed(code) {
             Closed::Resume => Self::new(ConnectionEnd::Lost(why), false),
-            Closed::Anew => Self::new(ConnectionEnd::Lost(why), true),
+            Closed::NewSession => Self::new(ConnectionEnd::Lost(why), true),
             Closed::Fatal(error) => Self::new(ConnectionEnd::Fatal(error), true),
         }
     }
 }
 
 /// Parses a frame. Invalid frames are skipped.
-fn read(text: &str) -> Result<GatewayEvent, Parted> {
+fn read(text: &str) -> Result<GatewayEvent, Disconnect> {
     if text.len() > MAX_FRAME_BYTES {
         tracing::warn!(bytes = text.len(), "dropped frame: too large");
         return Ok(GatewayEvent::Nothing);
@@ -238,10 +248,10 @@ fn read(text: &str) -> Result<GatewayEvent, Parted> {
     };
     match (frame.op, frame.s, frame.t) {
         (0, Some(seq), Some(kind)) => Ok(GatewayEvent::Event(DispatchEvent { seq, kind, data: frame.d })),
-        (7, ..) => Err(Parted::new(ConnectionEnd::Renew, false)),
-        (9, ..) if frame.d == true => Err(Parted::new(ConnectionEnd::Renew, false)),
+        (7, ..) => Err(Disconnect::new(ConnectionEnd::Renew, false)),
+        (9, ..) if frame.d == true => Err(Disconnect::new(ConnectionEnd::Renew, false)),
         (9, ..) => {
-            Err(Parted::new(ConnectionEnd::Later("Discord ended the session".to_owned(), pause()), true))
+            Err(Disconnect::new(ConnectionEnd::Later("Discord ended the session".to_owned(), pause()), true))
         }
         _ => Ok(GatewayEvent::Nothing),
     }
@@ -258,7 +268,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn read_event(frame: &serde_json::Value) -> Result<Option<(u64, String)>, Parted> {
+    fn read_event(frame: &serde_json::Value) -> Result<Option<(u64, String)>, Disconnect> {
         read(&frame.to_string()).map(|heard| match heard {
             GatewayEvent::Event(event) => Some((event.seq, event.kind)),
             GatewayEvent::Nothing => None,
@@ -267,7 +277,7 @@ mod tests {
 
     #[test]
     fn frames_are_read() {
-        let renew = || Err(Parted::new(ConnectionEnd::Renew, false));
+        let renew = || Err(Disconnect::new(ConnectionEnd::Renew, false));
         let cases = [
             (
                 json!({"op": 0, "s": 3, "t": "MESSAGE_CREATE", "d": {}}),
@@ -287,7 +297,7 @@ mod tests {
         }
         let over = read_event(&json!({"op": 9, "d": false})).unwrap_err();
         assert!(
-            over.over && matches!(over.ended, ConnectionEnd::Later(_, pause) if pause.as_secs() < 5),
+            over.session_ended && matches!(over.ended, ConnectionEnd::Later(_, pause) if pause.as_secs() < 5),
             "{over:?}"
         );
     }
@@ -320,14 +330,22 @@ mod tests {
         let (id, url) = ("a".into(), Some("ws://x".into()));
         assert_eq!(
             gateway.session,
-            Some(GatewaySession { id, seq: 5, url, me, behind: true, heard: 0, unplaced: Vec::new() })
+            Some(GatewaySession {
+                id,
+                seq: 5,
+                url,
+                me,
+                needs_catchup: true,
+                received_until: 0,
+                unplaced: Vec::new()
+            })
         );
         let link = gateway.connect(&gateway.address().unwrap()).await.unwrap();
         assert_eq!(link.shard.session().map(Session::sequence), Some(5));
         assert_eq!(link.shard.resume_url(), Some("ws://x"));
-        gateway.parted(&Parted { nobody: true, ..Parted::lost("x") });
+        gateway.disconnected(&Disconnect { unreachable: true, ..Disconnect::lost("x") });
         assert_eq!((gateway.address(), gateway.resumes()), (None, true), "the URL is requested again");
-        gateway.parted(&Parted::new(ConnectionEnd::Renew, true));
+        gateway.disconnected(&Disconnect::new(ConnectionEnd::Renew, true));
         assert!(gateway.connect("ws://y").await.unwrap().shard.session().is_none());
     }
 

@@ -25,7 +25,7 @@ const PARENTS: [u64; 2] = [0, 5];
 #[derive(Debug)]
 pub(super) struct GuildCache {
     known: Mutex<CachedGuilds>,
-    /// Number of servers whose description has not arrived yet.
+    /// Number of servers whose `GUILD_CREATE` is outstanding.
     expected: watch::Sender<usize>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct CachedChannel {
     pub(super) owner: Option<String>,
     /// Whether a message here can begin a thread.
     pub(super) threads: bool,
-    /// Newest message at the time of the channel's description.
+    /// Newest message when the channel was last described.
     pub(super) newest: u64,
 }
 
@@ -82,7 +82,7 @@ impl GuildCache {
     }
 
     /// Waits until the descriptions of all servers have arrived.
-    pub(super) async fn complete(&self) {
+    pub(super) async fn wait_until_complete(&self) {
         let mut expected = self.expected.subscribe();
         // Cannot fail: `self` owns the sender.
         expected.wait_for(|left| *left == 0).await.ok();
@@ -99,8 +99,8 @@ impl GuildCache {
         self.lock().guilds.get(guild).is_some()
     }
 
-    /// Records a server's description. The server counts as known if the description is complete (`whole`).
-    pub(super) fn learn(&self, guild: Guild, me: &str, whole: bool) {
+    /// Records a server's description. The server counts as known if the description is complete (`is_complete`).
+    pub(super) fn learn(&self, guild: Guild, me: &str, is_complete: bool) {
         let mut known = self.lock();
         for channel in guild.channels.into_iter().chain(guild.threads) {
             known.keep(channel, Some(&guild.id));
@@ -108,7 +108,7 @@ impl GuildCache {
         for role in guild.roles {
             known.keep_role(role, me);
         }
-        if whole {
+        if is_complete {
             known.guilds.insert(guild.id, ());
         }
     }
@@ -152,11 +152,11 @@ impl GuildCache {
     /// Returns the threads of these channels.
     pub(super) fn threads_of(&self, channels: &HashSet<String>) -> Vec<String> {
         let known = self.lock();
-        let of = known
+        let threads = known
             .channels
             .iter()
             .filter(|(_, place)| place.parent.as_ref().is_some_and(|parent| channels.contains(parent)));
-        of.map(|(thread, _)| thread.clone()).collect()
+        threads.map(|(thread, _)| thread.clone()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, CachedGuilds> {
@@ -167,7 +167,7 @@ impl GuildCache {
 impl CachedGuilds {
     fn keep(&mut self, info: ChannelInfo, guild: Option<&str>) -> CachedChannel {
         let thread = THREADS.contains(&info.kind);
-        let place = CachedChannel {
+        let channel = CachedChannel {
             guild: info.guild_id.or_else(|| guild.map(str::to_owned)),
             name: info.name,
             // The parent of a channel is a category, which has no messages.
@@ -176,8 +176,8 @@ impl CachedGuilds {
             threads: PARENTS.contains(&info.kind),
             newest: info.last_message_id.and_then(|id| id.parse().ok()).unwrap_or(0),
         };
-        self.channels.insert(info.id, place.clone());
-        place
+        self.channels.insert(info.id, channel.clone());
+        channel
     }
 
     fn keep_role(&mut self, role: DiscordRole, me: &str) {
@@ -197,7 +197,7 @@ mod tests {
     async fn server_descriptions_fill_the_cache() {
         let places = GuildCache::default();
         places.expect(1);
-        let waits = tokio::time::timeout(std::time::Duration::from_secs(1), places.complete());
+        let waits = tokio::time::timeout(std::time::Duration::from_secs(1), places.wait_until_complete());
         assert!(waits.await.is_err(), "no description has arrived yet");
         let guild = json!({
             "id": "1",
@@ -210,7 +210,7 @@ mod tests {
             "roles": [{"id": "5", "name": "pudu", "tags": {"bot_id": "7"}}, {"id": "6", "name": "admins"}],
         });
         places.guild(serde_json::from_value(guild).unwrap(), "7");
-        places.complete().await;
+        places.wait_until_complete().await;
         let team = CachedChannel {
             guild: Some("1".into()),
             name: "team".into(),

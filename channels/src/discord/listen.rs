@@ -10,8 +10,8 @@ use super::{
     answers::MAX_CONCURRENT_RESPONSES,
     event_handler::{DiscordIntakeError, EventResponse},
     facts::{DOCTOR, DiscordError},
-    gateway::{DispatchEvent, GatewayConnection, GatewayConnector, GatewayEvent, Parted},
-    session::{Behind, GatewaySession},
+    gateway::{Disconnect, DispatchEvent, GatewayConnection, GatewayConnector, GatewayEvent},
+    session::{GatewaySession, PositionedSink},
     wire::{GatewayInfo, Ready, SessionStartLimit},
 };
 use crate::{
@@ -41,8 +41,8 @@ impl DiscordChannel {
         stop: CancellationToken,
     ) -> Result<(), ChannelError> {
         // `None` while an open connection uses it.
-        let kept: Mutex<Option<GatewayConnector>> = Mutex::new(None);
-        let take = || kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let stored: Mutex<Option<GatewayConnector>> = Mutex::new(None);
+        let take = || stored.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (todo, todos) = mpsc::channel(MAX_CONCURRENT_RESPONSES);
         let connect = || async {
             let taken_up = match take() {
@@ -54,7 +54,7 @@ impl DiscordChannel {
                 Err(error) => return ConnectionEnd::Lost(error.to_string()),
             };
             let ended = self.session(&mut gateway, sink, &todo, &stop).await;
-            *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(gateway);
+            *stored.lock().unwrap_or_else(PoisonError::into_inner) = Some(gateway);
             ended
         };
         tokio::select! {
@@ -68,11 +68,11 @@ impl DiscordChannel {
     /// Creates the connector. Restores the bot's stored session, even one from another process.
     async fn restore_connector(&self, sink: &dyn EventSink) -> Result<GatewayConnector, ReplyStoreError> {
         let mut gateway = GatewayConnector::new(&self.handler.state.client.token);
-        let kept = sink.position(&self.handler.account).await?;
-        if let Some(mut session) = kept.as_ref().and_then(GatewaySession::read) {
+        let stored = sink.position(&self.handler.account).await?;
+        if let Some(mut session) = stored.as_ref().and_then(GatewaySession::read) {
             self.handler.unplaced.restore(mem::take(&mut session.unplaced));
-            self.was_heard(session.heard);
-            self.behind.store(session.behind, Ordering::Relaxed);
+            self.was_heard(session.received_until);
+            self.needs_catchup.store(session.needs_catchup, Ordering::Relaxed);
             gateway.restore(session);
         }
         Ok(gateway)
@@ -147,14 +147,14 @@ struct ActiveSession<'a> {
 impl ActiveSession<'_> {
     async fn run(mut self, mut link: GatewayConnection, stop: &CancellationToken) -> ConnectionEnd {
         loop {
-            let heard = tokio::select! {
+            let received = tokio::select! {
                 biased;
                 () = stop.cancelled() => {
                     link.leave();
                     self.save_news().await;
                     return ConnectionEnd::Renew;
                 }
-                heard = link.next() => heard,
+                received = link.next() => received,
                 complete = self.catch_up.next() => {
                     if complete {
                         self.save().await;
@@ -164,24 +164,24 @@ impl ActiveSession<'_> {
                     continue;
                 }
             };
-            let taken = match heard {
+            let handled = match received {
                 Ok(GatewayEvent::Event(event)) => self.take(event).await,
                 Ok(GatewayEvent::Nothing) => {
                     self.alive();
                     self.save_news().await;
                     Ok(())
                 }
-                Err(parted) => Err(parted),
+                Err(disconnect) => Err(disconnect),
             };
-            if let Err(parted) = taken {
-                self.gateway.parted(&parted);
-                return parted.ended;
+            if let Err(disconnect) = handled {
+                self.gateway.disconnected(&disconnect);
+                return disconnect.ended;
             }
         }
     }
 
     /// Handles an event. An error ends the connection.
-    async fn take(&mut self, event: DispatchEvent) -> Result<(), Parted> {
+    async fn take(&mut self, event: DispatchEvent) -> Result<(), Disconnect> {
         let DispatchEvent { seq, kind, data } = event;
         let todo = match kind.as_str() {
             "READY" => {
@@ -223,15 +223,16 @@ impl ActiveSession<'_> {
         if kind == "MESSAGE_DELETE_BULK" {
             return handler.on_event(kind, data, self.sink).await;
         }
-        handler.on_event(kind, data, &Behind { sink: self.sink, session }).await
+        handler.on_event(kind, data, &PositionedSink { sink: self.sink, session }).await
     }
 
     /// Returns the session as it will be once the event with this sequence number is stored.
     fn session(&self, seq: u64) -> Option<GatewaySession> {
         let session = self.gateway.session()?.clone();
-        let (behind, heard) = (self.discord.is_behind(), self.discord.heard.load(Ordering::Relaxed));
-        let unplaced = self.discord.handler.unplaced.named();
-        Some(GatewaySession { seq: seq.max(session.seq), behind, heard, unplaced, ..session })
+        let (needs_catchup, received_until) =
+            (self.discord.is_behind(), self.discord.received_until.load(Ordering::Relaxed));
+        let unplaced = self.discord.handler.unplaced.locations();
+        Some(GatewaySession { seq: seq.max(session.seq), needs_catchup, received_until, unplaced, ..session })
     }
 
     /// Stores the session if it has changed since it was last stored here.
@@ -262,15 +263,15 @@ impl ActiveSession<'_> {
     }
 
     /// Returns an end of the connection that makes the session resume before this event.
-    fn not_kept(&self, error: &DiscordIntakeError) -> Parted {
+    fn not_kept(&self, error: &DiscordIntakeError) -> Disconnect {
         tracing::warn!(account = self.discord.handler.account, %error, "failed to accept event; Discord sends it again");
         self.discord.handler.health.failed(HealthState::Degraded, error.to_string());
-        Parted::lost(&error.to_string())
+        Disconnect::lost(&error.to_string())
     }
 
-    async fn ready(&mut self, data: Value, seq: u64) -> Result<(), Parted> {
+    async fn ready(&mut self, data: Value, seq: u64) -> Result<(), Disconnect> {
         let ready: Ready = serde_json::from_value(data)
-            .map_err(|_| Parted::lost("Discord did not report the bot's identity"))?;
+            .map_err(|_| Disconnect::lost("Discord did not report the bot's identity"))?;
         let state = &self.discord.handler.state;
         let application = ready.application.clone().map(|application| application.id);
         let application = application.filter(|id| !id.is_empty()).unwrap_or_else(|| ready.user.id.clone());
@@ -279,12 +280,12 @@ impl ActiveSession<'_> {
         tracing::info!(account = self.discord.handler.account, bot = me.name, "connected to Discord");
         // Never overwritten: a token always belongs to the same bot.
         state.me.set(me.clone()).ok();
-        state.places.expect(ready.guilds.len());
+        state.guilds.expect(ready.guilds.len());
         self.gateway.began(&ready, me, seq);
         self.discord.falls_behind();
         // Before any event of the session is stored: otherwise the next process would resume the previous session.
         if !self.save().await {
-            return Err(Parted::lost("the session could not be stored"));
+            return Err(Disconnect::lost("the session could not be stored"));
         }
         self.discord.handler.health.ready();
         self.flows = true;
@@ -298,7 +299,7 @@ impl ActiveSession<'_> {
         let reads = &discord.handler.state.client.transport.reads;
         self.catch_up.begin(after, reads, |round| async move {
             // If a server's description is late, the server is searched with the available data.
-            timeout(SERVERS, discord.handler.state.places.complete()).await.ok();
+            timeout(SERVERS, discord.handler.state.guilds.wait_until_complete()).await.ok();
             discord.catch_up(round, sink).await
         });
     }

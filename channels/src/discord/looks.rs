@@ -1,4 +1,4 @@
-//! Looks up channels and servers that Discord has not described.
+//! Looks up channels and servers that are missing from the cache.
 
 use super::{
     account_state::ApiRoute,
@@ -18,16 +18,16 @@ use tokio::{
 };
 
 /// How long events wait for a look-up, and the delay before a failed look-up is tried again.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
+const LOOKUP_BACKOFF: Duration = Duration::from_secs(5);
 /// Key that holds back every look-up after a timeout.
-const ALL_LOOKS: &str = "*";
+const ALL_LOOKUPS: &str = "*";
 /// Maximum number of servers whose descriptions are fetched.
-const GUILDS: usize = 50;
+const MAX_GUILDS: usize = 50;
 
 impl DiscordEventHandler {
-    pub(super) async fn place(&self, message: &DiscordMessage) -> Result<CachedChannel, DiscordError> {
-        self.place_of(&message.channel_id, message.guild_id.as_deref()).await
+    pub(super) async fn channel(&self, message: &DiscordMessage) -> Result<CachedChannel, DiscordError> {
+        self.channel_of_event(&message.channel_id, message.guild_id.as_deref()).await
     }
 
     pub(super) fn unknown_place(&self, message: &DiscordMessage, error: &DiscordError) -> CachedChannel {
@@ -35,28 +35,28 @@ impl DiscordEventHandler {
     }
 
     /// Returns the description of a channel, for an event that waits for it.
-    pub(super) async fn place_of(
+    pub(super) async fn channel_of_event(
         &self,
         channel: &str,
         guild: Option<&str>,
     ) -> Result<CachedChannel, DiscordError> {
-        let look = Box::pin(with_timeout(LOOK_TIMEOUT, self.fetch_channel(channel)));
-        self.place_by(channel, guild, self.look_up_with_backoff(channel, look)).await
+        let look = Box::pin(with_timeout(LOOKUP_TIMEOUT, self.fetch_channel(channel)));
+        self.channel_by_id(channel, guild, self.look_up_with_backoff(channel, look)).await
     }
 
     /// Returns the description of a channel. An unknown channel, which may be a thread, is fetched by `look`. An
     /// unknown server is fetched as well, because a resumed session does not describe it.
-    pub(super) async fn place_by(
+    pub(super) async fn channel_by_id(
         &self,
         channel: &str,
         guild: Option<&str>,
         look: impl Future<Output = Result<CachedChannel, DiscordError>>,
     ) -> Result<CachedChannel, DiscordError> {
         let Some(guild) = guild else { return Ok(CachedChannel::default()) };
-        let places = &self.state.places;
+        let places = &self.state.guilds;
         if !places.knows(guild) {
             // If this fails, only the channel is looked up.
-            self.look_up_with_backoff(guild, Box::pin(self.learn_guild(guild, LOOK_TIMEOUT))).await.ok();
+            self.look_up_with_backoff(guild, Box::pin(self.learn_guild(guild, LOOKUP_TIMEOUT))).await.ok();
         }
         if let Some(place) = places.get(channel) {
             return Ok(place);
@@ -76,7 +76,7 @@ impl DiscordEventHandler {
         what: &str,
         look: impl Future<Output = Result<T, DiscordError>>,
     ) -> Result<T, DiscordError> {
-        let (what, all) = (what.to_owned(), ALL_LOOKS.to_owned());
+        let (what, all) = (what.to_owned(), ALL_LOOKUPS.to_owned());
         if [&what, &all].into_iter().any(|what| self.failed_looks.held(what).is_some()) {
             return Err(CallError::Unconnected("the last attempt failed a moment ago".to_owned()));
         }
@@ -86,8 +86,8 @@ impl DiscordEventHandler {
         {
             // A fast failure affects only this look-up. After a timeout, every further look-up would delay events just
             // as long.
-            let hangs = start.elapsed() >= LOOK_TIMEOUT;
-            self.failed_looks.hold(if hangs { &all } else { &what }, LOOK_AGAIN);
+            let timed_out = start.elapsed() >= LOOKUP_TIMEOUT;
+            self.failed_looks.hold(if timed_out { &all } else { &what }, LOOKUP_BACKOFF);
         }
         response
     }
@@ -118,7 +118,7 @@ impl DiscordEventHandler {
         let (channels, roles) = (channels.unwrap_or_default(), roles.unwrap_or_default());
         let threads = active.unwrap_or_default().threads;
         let response = Guild { id: guild.to_owned(), channels, threads, roles };
-        state.places.learn(response, me, failed.is_none());
+        state.guilds.learn(response, me, failed.is_none());
         failed.map_or(Ok(()), Err)
     }
 
@@ -130,7 +130,7 @@ impl DiscordEventHandler {
         }
         let path = ["users", "@me", "guilds"];
         let joined: Vec<Joined> = self.state.call(ApiRoute::Read, Method::GET, &path, &Value::Null).await?;
-        for Joined { id } in joined.iter().take(GUILDS).filter(|one| !self.state.places.knows(&one.id)) {
+        for Joined { id } in joined.iter().take(MAX_GUILDS).filter(|one| !self.state.guilds.knows(&one.id)) {
             match Box::pin(self.learn_guild(id, CALL_TIMEOUT)).await {
                 Err(CallError::Refused(why) | CallError::Gone(why)) => {
                     tracing::debug!(why, "failed to look up server");
@@ -146,7 +146,7 @@ impl DiscordEventHandler {
         let path = ["channels", channel];
         let response =
             self.state.call::<ChannelInfo>(ApiRoute::Read, Method::GET, &path, &Value::Null).await?;
-        Ok(self.state.places.channel(response))
+        Ok(self.state.guilds.channel(response))
     }
 }
 

@@ -17,22 +17,22 @@ use std::sync::{Arc, Mutex};
 
 type DiscordScript = dyn Fn(&str, &Value) -> (u16, Value) + Send + Sync;
 
-/// The bot's user and application.
+/// Id of both the bot user and its application.
 pub(super) const ME: &str = "7";
 
 #[derive(Clone)]
 pub(super) struct DiscordLoopback {
     script: Arc<DiscordScript>,
-    asked: Arc<Mutex<Vec<(String, Value)>>>,
+    requests: Arc<Mutex<Vec<(String, Value)>>>,
     pub(super) url: String,
 }
 
 impl DiscordLoopback {
-    /// Starts a server. The script gets verb and path, and the body.
+    /// Starts a server. `script` receives method and path, and the body.
     pub(super) async fn start(script: impl Fn(&str, &Value) -> (u16, Value) + Send + Sync + 'static) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let server = Self { script: Arc::new(script), asked: Arc::default(), url };
+        let server = Self { script: Arc::new(script), requests: Arc::default(), url };
         let app = Router::new().fallback(answer).with_state(server.clone());
         tokio::spawn(async move { axum::serve(listener, app).await });
         server
@@ -60,13 +60,13 @@ impl DiscordLoopback {
     }
 
     /// Returns the requests so far.
-    pub(super) fn asked(&self) -> Vec<(String, Value)> {
-        self.asked.lock().unwrap().clone()
+    pub(super) fn requests(&self) -> Vec<(String, Value)> {
+        self.requests.lock().unwrap().clone()
     }
 
     /// Returns verbs and paths of the requests so far.
     pub(super) fn calls(&self) -> Vec<String> {
-        self.asked().into_iter().map(|(call, _)| call).collect()
+        self.requests().into_iter().map(|(call, _)| call).collect()
     }
 }
 
@@ -74,6 +74,6 @@ async fn answer(State(server): State<DiscordLoopback>, verb: Method, uri: Uri, b
     let call = format!("{verb} {}", uri.path().trim_start_matches("/v10"));
     let body = serde_json::from_slice(&body).unwrap_or_default();
     let (status, response) = (server.script)(&call, &body);
-    server.asked.lock().unwrap().push((call, body));
+    server.requests.lock().unwrap().push((call, body));
     (StatusCode::from_u16(status).unwrap(), axum::Json(response)).into_response()
 }

@@ -11,7 +11,7 @@ mod kept;
 
 use super::{
     account_state::{ApiRoute, DiscordAccountState, INTERVAL},
-    deferred::{DiscordHint, is_good},
+    deferred::{DiscordHint, can_respond},
     facts::{CAPABILITIES, DiscordCase, DiscordError},
     page::{self, DiscordPage},
     upload,
@@ -134,7 +134,8 @@ impl DiscordMessages {
 
     /// Returns the command's token if its "thinking…" can still be replaced.
     async fn open_command(&mut self) -> Option<String> {
-        let command = self.command.clone().filter(|command| !command.used && is_good(command.at, now()))?;
+        let command =
+            self.command.clone().filter(|command| !command.used && can_respond(command.at, now()))?;
         if self.state.deferred.ready(&command.token).await {
             return Some(command.token);
         }
@@ -212,10 +213,10 @@ impl DiscordMessages {
             message.message_reference.as_ref().and_then(|reference| reference.message_id.as_deref());
         let wanted = self.reference().filter(|_| first);
         // The message being replied to may have been deleted by now. Files are searched for separately.
-        let place = answers == wanted || (answers.is_none() && message.referenced_message.is_none());
+        let is_in_place = answers == wanted || (answers.is_none() && message.referenced_message.is_none());
         let plain = matches!(message.kind, 0 | 19) || (first && self.took_place(message));
         let plain = plain && message.attachments.is_empty();
-        own && plain && place && !known.contains(&message.id)
+        own && plain && is_in_place && !known.contains(&message.id)
     }
 
     /// Returns whether a message is the answer that replaced "thinking…". The placeholder itself has no text.
@@ -313,8 +314,8 @@ impl PlatformMessages for DiscordMessages {
             return Ok(posted);
         }
         self.begin_thread().await?;
-        let made = self.post_message(self.with_key(page.fields(), &intent.key, intent.n == 0)).await?;
-        Ok(self.posted(made))
+        let posted = self.post_message(self.with_key(page.fields(), &intent.key, intent.n == 0)).await?;
+        Ok(self.posted(posted))
     }
 
     async fn edit(&mut self, sent: &mut Self::Ref, page: &DiscordPage) -> Result<EditOutcome, CallError> {
@@ -322,7 +323,7 @@ impl PlatformMessages for DiscordMessages {
         if sent.original {
             self.state.me().await.map_err(DiscordError::before)?;
         }
-        let token = self.command.as_ref().filter(|command| sent.original && is_good(command.at, now()));
+        let token = self.command.as_ref().filter(|command| sent.original && can_respond(command.at, now()));
         if let Some(path) = token.and_then(|command| self.original(&command.token)) {
             match self.state.call::<PostedMessage>(ApiRoute::Edit, Method::PATCH, &path, &page.fields()).await
             {
@@ -373,8 +374,9 @@ impl PlatformMessages for DiscordMessages {
         let path = ["channels", self.channel(), "messages"];
         let response =
             self.state.client.call_with_files(Method::POST, &path, form, upload::timeout(size)).await;
-        let made: PostedMessage = self.state.record_rate_limits(ApiRoute::Post, self.channel(), response)?;
-        Ok(self.posted(made).id)
+        let posted: PostedMessage =
+            self.state.record_rate_limits(ApiRoute::Post, self.channel(), response)?;
+        Ok(self.posted(posted).id)
     }
 
     fn typing(&self) -> Option<Typing> {
@@ -391,7 +393,7 @@ impl PlatformMessages for DiscordMessages {
                 let path = ["channels", &channel, "typing"];
                 // The indicator is optional, and the channel's wait is recorded in any case.
                 if let Err(error) =
-                    state.call::<Value>(ApiRoute::Sign, Method::POST, &path, &Value::Null).await
+                    state.call::<Value>(ApiRoute::Interaction, Method::POST, &path, &Value::Null).await
                 {
                     tracing::debug!(%error, "failed to show typing");
                 }
@@ -401,21 +403,21 @@ impl PlatformMessages for DiscordMessages {
 
     fn platform_state(&self) -> Value {
         let memo = DiscordReplyState {
-            threadless: self.place.threadless,
-            used: self.command.as_ref().is_some_and(|command| command.used),
+            thread_failed: self.place.threadless,
+            placeholder_used: self.command.as_ref().is_some_and(|command| command.used),
         };
         match memo {
-            DiscordReplyState { threadless: false, used: false } => Value::Null,
+            DiscordReplyState { thread_failed: false, placeholder_used: false } => Value::Null,
             memo => serde_json::to_value(memo).unwrap_or_default(),
         }
     }
 
     fn restore_platform_state(&mut self, memo: &Value) {
         let memo: DiscordReplyState = serde_json::from_value(memo.clone()).unwrap_or_default();
-        if memo.threadless && self.place.begins.is_some() {
+        if memo.thread_failed && self.place.begins.is_some() {
             self.threadless();
         }
-        if memo.used {
+        if memo.placeholder_used {
             self.used();
         }
     }

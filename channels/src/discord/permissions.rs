@@ -27,17 +27,17 @@ pub(super) async fn may_read(
     channel: &str,
     person: &str,
 ) -> Result<Option<String>, DiscordError> {
-    let asked = |id: String| async move {
+    let fetch = |id: String| async move {
         let path = ["channels", id.as_str()];
         state.call::<ReadableChannel>(ApiRoute::Read, Method::GET, &path, &Value::Null).await
     };
-    let mut info = asked(channel.to_owned()).await?;
+    let mut info = fetch(channel.to_owned()).await?;
     if info.kind == PRIVATE_THREAD {
         return Ok(None);
     }
     if OPEN_THREADS.contains(&info.kind) {
         let Some(parent) = info.parent_id else { return Ok(None) };
-        info = asked(parent).await?;
+        info = fetch(parent).await?;
     }
     let Some(guild) = info.guild_id else { return Ok(None) };
     let path = ["guilds", guild.as_str(), "members", person];

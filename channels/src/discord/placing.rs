@@ -24,7 +24,7 @@ impl DiscordEventHandler {
         let mut backoff = Backoff::new();
         loop {
             if self.unplaced.is_empty() {
-                self.unplaced.some().await;
+                self.unplaced.wait_until_nonempty().await;
                 backoff = Backoff::new();
             }
             backoff.pause(&self.state.client.transport.reads, ASK_INTERVAL).await;
@@ -36,15 +36,15 @@ impl DiscordEventHandler {
 
     /// Stores the waiting messages of one channel, in order.
     async fn place_all(&self, waiting: Vec<Waiting>, sink: &dyn EventSink) {
-        for (named, received) in waiting {
-            let UnplacedMessage { id, channel, .. } = &named;
+        for (location, received) in waiting {
+            let UnplacedMessage { id, channel, .. } = &location;
             if id_time(id).is_none_or(|at| at < now() - MAX_ANSWER_AGE) {
                 tracing::warn!(
                     message = id,
                     channel,
                     "dropped message: its channel could not be looked up in time"
                 );
-            } else if let Err(error) = self.place_one(&named, received, sink).await {
+            } else if let Err(error) = self.place_one(&location, received, sink).await {
                 tracing::debug!(message = id, channel, %error, "message still waits for its channel to be looked up");
                 return;
             }
@@ -55,13 +55,14 @@ impl DiscordEventHandler {
     /// Stores a waiting message. Its content is fetched again if a previous process received it.
     async fn place_one(
         &self,
-        named: &UnplacedMessage,
+        location: &UnplacedMessage,
         received: Option<DiscordMessage>,
         sink: &dyn EventSink,
     ) -> Result<(), DiscordIntakeError> {
-        let UnplacedMessage { id, channel, guild } = named;
+        let UnplacedMessage { id, channel, guild } = location;
         let me = self.state.me().await?;
-        let place = self.place_by(channel, guild.as_deref(), Box::pin(self.fetch_channel(channel))).await?;
+        let location =
+            self.channel_by_id(channel, guild.as_deref(), Box::pin(self.fetch_channel(channel))).await?;
         let message = match received {
             Some(message) => message,
             None => {
@@ -84,6 +85,6 @@ impl DiscordEventHandler {
         if !self.unplaced.contains(id) {
             return Ok(());
         }
-        self.keep(self.decoder(me).message(&message, &place), sink).await
+        self.keep(self.decoder(me).message(&message, &location), sink).await
     }
 }

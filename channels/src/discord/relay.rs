@@ -22,7 +22,7 @@ struct RelayTarget {
     port: u16,
     tls: bool,
     /// Value of the header `Host`.
-    named: String,
+    host_header: String,
 }
 
 /// Forwards one connection until the relay is dropped.
@@ -44,20 +44,20 @@ impl Relay {
         }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let path = url.path().trim_end_matches('/');
-        let own = format!("ws://{}{path}", listener.local_addr()?);
+        let local_url = format!("ws://{}{path}", listener.local_addr()?);
         let failure = Arc::new(OnceLock::new());
         let failed = Arc::clone(&failure);
-        let named = url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}"));
-        let to = RelayTarget { host, port, tls, named };
+        let host_header = url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}"));
+        let to = RelayTarget { host, port, tls, host_header };
         let task = tokio::spawn(async move {
             let Ok((mut client, _)) = listener.accept().await else { return };
             drop(listener);
             // The reason is set before the client sees the connection end.
-            if let Err(error) = pass(&mut client, &rules, &to).await {
+            if let Err(error) = forward(&mut client, &rules, &to).await {
                 failed.set(error.to_string()).ok();
             }
         });
-        Ok(Some(Self { url: own, failure, _task: AbortOnDropHandle::new(task) }))
+        Ok(Some(Self { url: local_url, failure, _task: AbortOnDropHandle::new(task) }))
     }
 
     /// Returns why the connection failed, if it did.
@@ -66,13 +66,13 @@ impl Relay {
     }
 }
 
-async fn pass(client: &mut TcpStream, rules: &ProxySettings, to: &RelayTarget) -> io::Result<()> {
-    let RelayTarget { host, port, tls, named } = to;
+async fn forward(client: &mut TcpStream, rules: &ProxySettings, to: &RelayTarget) -> io::Result<()> {
+    let RelayTarget { host, port, tls, host_header } = to;
     client.set_nodelay(true)?;
     let head = head(client).await?;
     let stream = rules.connect(host, *port, *tls).await.map_err(io::Error::other)?;
     let mut stream = if *tls { secure(stream, host).await? } else { stream };
-    stream.write_all(for_host(&head, named).as_bytes()).await?;
+    stream.write_all(for_host(&head, host_header).as_bytes()).await?;
     copy_bidirectional(client, &mut stream).await?;
     Ok(())
 }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_that_is_reached_directly_needs_no_relay() {
+    async fn no_relay_is_opened_without_a_proxy() {
         let rules = ProxySettings {
             all: "http://127.0.0.1:1".into(),
             no: "gateway.test".into(),

@@ -19,12 +19,12 @@ pub(super) struct GatewaySession {
     pub(super) url: Option<String>,
     /// Identity of the bot. Discord sends it only in a new session.
     pub(super) me: DiscordIdentity,
-    /// Whether the history has yet to be read for messages missed before the session.
-    #[serde(default)]
-    pub(super) behind: bool,
+    /// Whether messages missed before this session still have to be fetched.
+    #[serde(default, rename = "behind")]
+    pub(super) needs_catchup: bool,
     /// Time up to which all messages were received, in milliseconds since 1970.
-    #[serde(default)]
-    pub(super) heard: i64,
+    #[serde(default, rename = "heard")]
+    pub(super) received_until: i64,
     /// Messages received but not stored, because their channels could not be looked up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) unplaced: Vec<UnplacedMessage>,
@@ -45,13 +45,13 @@ impl GatewaySession {
 }
 
 /// An event sink that stores the session's position together with each event.
-pub(super) struct Behind<'a> {
+pub(super) struct PositionedSink<'a> {
     pub(super) sink: &'a dyn EventSink,
     /// The session, at the sequence number of this event.
     pub(super) session: GatewaySession,
 }
 
-impl EventSink for Behind<'_> {
+impl EventSink for PositionedSink<'_> {
     fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         match self.session.position() {
             Some(position) => self.sink.accept_at(inbound, position),
@@ -92,8 +92,8 @@ mod tests {
             seq: 5,
             url: Some("wss://x".into()),
             me,
-            behind: true,
-            heard: 3,
+            needs_catchup: true,
+            received_until: 3,
             unplaced: vec![UnplacedMessage { id: "4".into(), channel: "6".into(), guild: Some("9".into()) }],
         };
         let stored = r#"{"id":"a","seq":5,"url":"wss://x","me":{"user":"7","application":"8","name":"pudu"},"behind":true,"heard":3,"unplaced":[{"id":"4","channel":"6","guild":"9"}]}"#;

@@ -2,16 +2,16 @@
 
 use super::{guild_cache::GuildCache, wire::DiscordUser};
 
-/// A parsed text.
+/// Parsed message text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DiscordText {
     /// The text, without mentions of the bot.
     pub(super) text: String,
     /// Whether the bot is mentioned.
-    pub(super) named: bool,
+    pub(super) mentions_bot: bool,
 }
 
-/// Parses a text. `me` is the bot's user, `people` are the mentioned users according to Discord.
+/// Parses message text. `me` is the bot's user, `people` are the mentioned users according to Discord.
 pub(super) fn parse_text(
     content: &str,
     me: &str,
@@ -25,8 +25,8 @@ pub(super) fn parse_text(
         let resolved =
             tag.split_once('>').map(|(inside, after)| (resolve(inside, me, people, places), after));
         match resolved {
-            Some((Some(Meant::Bot), after)) => {
-                words.named = true;
+            Some((Some(TextMention::Bot), after)) => {
+                words.mentions_bot = true;
                 // Removing the mention must not leave two spaces.
                 let after = if words.text.is_empty() || words.text.ends_with(char::is_whitespace) {
                     after.strip_prefix(' ').unwrap_or(after)
@@ -35,7 +35,7 @@ pub(super) fn parse_text(
                 };
                 rest = after;
             }
-            Some((Some(Meant::Other(name)), after)) => {
+            Some((Some(TextMention::Other(name)), after)) => {
                 words.text.push_str(&name);
                 rest = after;
             }
@@ -50,38 +50,46 @@ pub(super) fn parse_text(
     words
 }
 
-enum Meant {
+enum TextMention {
     Bot,
     Other(String),
 }
 
 /// Resolves the content of angle brackets; `None` if it is ordinary text.
-fn resolve(inside: &str, me: &str, people: &[DiscordUser], places: &GuildCache) -> Option<Meant> {
+fn resolve(inside: &str, me: &str, people: &[DiscordUser], places: &GuildCache) -> Option<TextMention> {
     let digits = |id: &str| !id.is_empty() && id.len() <= 20 && id.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(id) = inside.strip_prefix("@&").filter(|id| digits(id)) {
         if places.is_own_role(id) {
-            return Some(Meant::Bot);
+            return Some(TextMention::Bot);
         }
-        return Some(Meant::Other(format!("@{}", places.role_name(id).unwrap_or_else(|| "role".to_owned()))));
+        return Some(TextMention::Other(format!(
+            "@{}",
+            places.role_name(id).unwrap_or_else(|| "role".to_owned())
+        )));
     }
     if let Some(id) =
         inside.strip_prefix('@').map(|id| id.strip_prefix('!').unwrap_or(id)).filter(|id| digits(id))
     {
         if id == me {
-            return Some(Meant::Bot);
+            return Some(TextMention::Bot);
         }
         let name = people.iter().find(|person| person.id == id).map(name);
-        return Some(Meant::Other(format!("@{}", name.unwrap_or("somebody"))));
+        return Some(TextMention::Other(format!("@{}", name.unwrap_or("unknown-user"))));
     }
     if let Some(id) = inside.strip_prefix('#').filter(|id| digits(id)) {
-        return Some(Meant::Other(format!("#{}", places.name(id).unwrap_or_else(|| "channel".to_owned()))));
+        return Some(TextMention::Other(format!(
+            "#{}",
+            places.name(id).unwrap_or_else(|| "channel".to_owned())
+        )));
     }
     // A server's own emoji: <:name:id>, animated <a:name:id>. A command: </name:id>.
     let mut parts = inside.split(':');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
-        (Some("" | "a"), Some(name), Some(id), None) if digits(id) => Some(Meant::Other(format!(":{name}:"))),
+        (Some("" | "a"), Some(name), Some(id), None) if digits(id) => {
+            Some(TextMention::Other(format!(":{name}:")))
+        }
         (Some(command), Some(id), None, None) if command.starts_with('/') && digits(id) => {
-            Some(Meant::Other(command.to_owned()))
+            Some(TextMention::Other(command.to_owned()))
         }
         _ => None,
     }
@@ -121,7 +129,7 @@ mod tests {
             ("<@7>", "", true),
             (
                 "<@8> and <@9> of <@&6> in <#2> or <#3>",
-                "@Ada and @somebody of @admins in #team or #channel",
+                "@Ada and @unknown-user of @admins in #team or #channel",
                 false,
             ),
             ("<:deer:12> <a:run:13> </status:14>", ":deer: :run: /status", false),
@@ -129,8 +137,8 @@ mod tests {
             ("<@x> <@> <#> <t:1:R> <https://x.y>", "<@x> <@> <#> <t:1:R> <https://x.y>", false),
             ("@everyone", "@everyone", false),
         ];
-        for (content, text, named) in cases {
-            let expected = DiscordText { text: text.into(), named };
+        for (content, text, mentions_bot) in cases {
+            let expected = DiscordText { text: text.into(), mentions_bot };
             assert_eq!(parse_text(content, "7", std::slice::from_ref(&ada), &places), expected, "{content}");
         }
     }

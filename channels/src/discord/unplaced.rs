@@ -37,18 +37,19 @@ impl Unplaced {
     /// Adds a message.
     pub(super) fn add(&self, message: DiscordMessage) {
         let DiscordMessage { id, channel_id, guild_id, .. } = &message;
-        let named = UnplacedMessage { id: id.clone(), channel: channel_id.clone(), guild: guild_id.clone() };
-        self.push((named, Some(message)));
+        let location =
+            UnplacedMessage { id: id.clone(), channel: channel_id.clone(), guild: guild_id.clone() };
+        self.push((location, Some(message)));
     }
 
     /// Adds messages recorded by a previous process.
-    pub(super) fn restore(&self, named: Vec<UnplacedMessage>) {
-        named.into_iter().for_each(|named| self.push((named, None)));
+    pub(super) fn restore(&self, locations: Vec<UnplacedMessage>) {
+        locations.into_iter().for_each(|location| self.push((location, None)));
     }
 
     fn push(&self, message: Waiting) {
         let mut waiting = self.lock();
-        if waiting.iter().any(|(named, _)| named.id == message.0.id) {
+        if waiting.iter().any(|(location, _)| location.id == message.0.id) {
             return;
         }
         if waiting.len() >= MAX_UNPLACED_MESSAGES
@@ -57,7 +58,7 @@ impl Unplaced {
             tracing::warn!(
                 message = id,
                 channel,
-                "dropped message: too many messages wait for the look-up of their channel"
+                "dropped message: too many messages are waiting for a channel lookup"
             );
         }
         waiting.push_back(message);
@@ -66,12 +67,12 @@ impl Unplaced {
 
     /// Removes a message.
     pub(super) fn remove(&self, id: &str) {
-        self.lock().retain(|(named, _)| named.id != id);
+        self.lock().retain(|(location, _)| location.id != id);
     }
 
-    /// Returns whether a message of this channel waits.
-    pub(super) fn holds(&self, channel: &str) -> bool {
-        self.lock().iter().any(|(named, _)| named.channel == channel)
+    /// Returns whether a message of this channel is waiting.
+    pub(super) fn has_messages_in(&self, channel: &str) -> bool {
+        self.lock().iter().any(|(location, _)| location.channel == channel)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -79,20 +80,20 @@ impl Unplaced {
     }
 
     /// Waits until there is a message.
-    pub(super) async fn some(&self) {
+    pub(super) async fn wait_until_nonempty(&self) {
         while self.is_empty() {
             self.added.notified().await;
         }
     }
 
-    /// Returns whether a message still waits. It may have been deleted since.
+    /// Returns whether a message still waits. It may have been deleted in the meantime.
     pub(super) fn contains(&self, id: &str) -> bool {
-        self.lock().iter().any(|(named, _)| named.id == id)
+        self.lock().iter().any(|(location, _)| location.id == id)
     }
 
     /// Returns the locations of the waiting messages, for the stored session.
-    pub(super) fn named(&self) -> Vec<UnplacedMessage> {
-        self.lock().iter().map(|(named, _)| named.clone()).collect()
+    pub(super) fn locations(&self) -> Vec<UnplacedMessage> {
+        self.lock().iter().map(|(location, _)| location.clone()).collect()
     }
 
     /// Returns the waiting messages, by channel.
@@ -124,15 +125,15 @@ mod tests {
             unplaced.add(message(id, if id % 2 == 0 { "even" } else { "odd" }));
             unplaced.add(message(id, "again"));
         }
-        let named = unplaced.named();
-        let (first, last) = (&named[0].id, &named[named.len() - 1].id);
+        let locations = unplaced.locations();
+        let (first, last) = (&locations[0].id, &locations[locations.len() - 1].id);
         assert_eq!((first.as_str(), last.as_str()), ("1", MAX_UNPLACED_MESSAGES.to_string().as_str()));
-        assert_eq!(named.len(), MAX_UNPLACED_MESSAGES);
-        assert!(unplaced.holds("odd") && !unplaced.holds("again"));
+        assert_eq!(locations.len(), MAX_UNPLACED_MESSAGES);
+        assert!(unplaced.has_messages_in("odd") && !unplaced.has_messages_in("again"));
         let channels = unplaced.by_channel();
         assert_eq!(channels.keys().collect::<Vec<_>>(), ["even", "odd"]);
         assert!(channels.values().all(|waiting| waiting.len() == MAX_UNPLACED_MESSAGES / 2));
-        named.iter().for_each(|named| unplaced.remove(&named.id));
+        locations.iter().for_each(|location| unplaced.remove(&location.id));
         assert!(unplaced.is_empty());
     }
 }

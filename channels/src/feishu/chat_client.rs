@@ -106,13 +106,13 @@ impl FeishuChatClient {
         if id.is_empty() {
             return Err(CallError::Unknown("the response contains no message id".to_owned()));
         }
-        let place = MessageInfo {
+        let info = MessageInfo {
             chat: self.chat.clone(),
             topic: self.topic.clone(),
             private: self.private,
             sender: None,
         };
-        self.state.places.record_seen(&id, place);
+        self.state.places.record_seen(&id, info);
         self.state.places.record_part(&id, true);
         Ok(id)
     }
@@ -143,8 +143,8 @@ impl FeishuChatClient {
     /// Creates a card with streamed text and returns its id.
     pub(super) async fn make_card(&self) -> Result<String, FeishuError> {
         let body = json!({"type": "card_json", "data": FeishuPage::sign().card(true).to_string()});
-        let made = self.call(Method::POST, "cardkit/v1/cards", Some(&body)).await?;
-        let id = made["card_id"].as_str().and_then(plain);
+        let created = self.call(Method::POST, "cardkit/v1/cards", Some(&body)).await?;
+        let id = created["card_id"].as_str().and_then(plain);
         id.map(str::to_owned).ok_or_else(|| CallError::Refused("the response contains no card id".to_owned()))
     }
 

@@ -147,9 +147,9 @@ impl ContentReader<'_> {
 
     /// Parses a card. Feishu sends its text as lines, or the original card.
     fn card(&self, card: &Value) -> MessageContent {
-        let made = ["user_dsl", "json_card"].iter().find_map(|key| card[*key].as_str());
-        let made = made.and_then(|made| from_bytes::<Value>(made.as_bytes()).ok());
-        let card = made.as_ref().unwrap_or(card);
+        let source = ["user_dsl", "json_card"].iter().find_map(|key| card[*key].as_str());
+        let source = source.and_then(|source| from_bytes::<Value>(source.as_bytes()).ok());
+        let card = source.as_ref().unwrap_or(card);
         let mut said = self.post(locale(card));
         if said.text.contains(STAND_IN) {
             // The placeholder is accompanied by a picture with the same text.
@@ -199,9 +199,9 @@ impl ContentReader<'_> {
 
     fn file(&self, json: &Value, field: &str, kind: &str, extension: &str) -> MessageContent {
         let Some(key) = json[field].as_str().and_then(plain) else { return MessageContent::default() };
-        let given = json["file_name"].as_str().map(clean_file_name).filter(|name| !name.is_empty());
+        let file_name = json["file_name"].as_str().map(clean_file_name).filter(|name| !name.is_empty());
         let tail: String = key.chars().rev().take(12).collect::<Vec<_>>().into_iter().rev().collect();
-        let name = given.unwrap_or_else(|| format!("feishu-{kind}-{tail}.{extension}"));
+        let name = file_name.unwrap_or_else(|| format!("feishu-{kind}-{tail}.{extension}"));
         let way = if field == "image_key" { "image" } else { "file" };
         let handle = format!("{}/{way}/{key}", self.message);
         MessageContent { text: String::new(), files: vec![Attachment { handle, name, size: None }] }
@@ -210,9 +210,9 @@ impl ContentReader<'_> {
 
 /// Returns the content of a post. Sent posts nest it by language, received ones do not.
 fn locale(json: &Value) -> &Value {
-    let whole = json.get("content").is_some() || json.get("elements").is_some();
+    let is_complete = json.get("content").is_some() || json.get("elements").is_some();
     let one = json.as_object().and_then(|locales| locales.values().find(|one| one.get("content").is_some()));
-    if whole { json } else { one.unwrap_or(json) }
+    if is_complete { json } else { one.unwrap_or(json) }
 }
 
 /// Describes a message of a kind that has neither text nor a file.

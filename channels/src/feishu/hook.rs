@@ -37,8 +37,8 @@ impl Webhook for FeishuWebhook {
     /// Accepts unsigned posts, because the setup challenge is unsigned. A signed post must contain time and nonce.
     fn glance(&self, headers: &HeaderMap) -> Glance {
         let [signature, time, nonce] = SIGNED.map(|name| header(headers, name));
-        let whole = !time.is_empty() && !nonce.is_empty();
-        if signature.is_empty() || whole { Glance::Open } else { Glance::Foreign }
+        let is_signed = !time.is_empty() && !nonce.is_empty();
+        if signature.is_empty() || is_signed { Glance::Open } else { Glance::Foreign }
     }
 
     fn handle<'a>(
@@ -58,9 +58,9 @@ impl Webhook for FeishuWebhook {
             if self.parser.me.get().is_none() {
                 return WebhookResponse::Later;
             }
-            let taken = self.parser.on_event(&event, sink).await;
-            self.report_health(taken.as_ref().err());
-            taken.map_or(WebhookResponse::Later, WebhookResponse::Taken)
+            let stored = self.parser.on_event(&event, sink).await;
+            self.report_health(stored.as_ref().err());
+            stored.map_or(WebhookResponse::Later, WebhookResponse::Taken)
         })
     }
 }

@@ -110,15 +110,15 @@ impl FeishuChannel {
 
     /// Returns the messages of a forwarded bundle. Feishu does not provide their files.
     async fn bundle(&self, inner: &[Value]) -> Vec<PointedAt> {
-        let mut asked: Vec<&str> = Vec::new();
+        let mut authors: Vec<&str> = Vec::new();
         let mut pieces = Vec::new();
         for item in inner.iter().filter(|item| item["upper_message_id"].is_string()).take(MAX_PIECES) {
             let sender = item.pointer("/sender/id").and_then(Value::as_str).unwrap_or_default();
-            let known = asked.contains(&sender);
+            let known = authors.contains(&sender);
             if !known {
-                asked.push(sender);
+                authors.push(sender);
             }
-            let piece = self.message(PointedKind::Forward, item, known || asked.len() <= MAX_NAMES).await;
+            let piece = self.message(PointedKind::Forward, item, known || authors.len() <= MAX_NAMES).await;
             let names =
                 piece.attachments.iter().map(|file| format!("[{}: not provided by Feishu]", file.name));
             let text = lines([piece.text.clone()].into_iter().chain(names));

@@ -144,9 +144,9 @@ impl Protocol {
         if set.parts.iter().any(Option::is_none) {
             return None;
         }
-        let whole = self.sets.get_mut(id)?.parts.iter_mut().filter_map(Option::take).flatten().collect();
+        let joined = self.sets.get_mut(id)?.parts.iter_mut().filter_map(Option::take).flatten().collect();
         self.drop_set(id);
-        Some(whole)
+        Some(joined)
     }
 
     /// Drops the oldest incomplete events until there is room for a fragment.

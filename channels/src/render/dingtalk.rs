@@ -105,8 +105,8 @@ struct CharPair {
 /// Closes and opens delimiters between two characters so that each is recognised as a delimiter.
 fn change_between<'a>(open: &mut Vec<&'a Style>, wanted: &[&'a Style], around: CharPair, out: &mut String) {
     let CharPair { before, after } = around;
-    let kept = open.iter().zip(wanted).take_while(|(a, b)| a == b).count();
-    let has_mark = |styles: &[&Style]| styles.iter().skip(kept).any(|style| is_emphasis(style));
+    let common = open.iter().zip(wanted).take_while(|(a, b)| a == b).count();
+    let has_mark = |styles: &[&Style]| styles.iter().skip(common).any(|style| is_emphasis(style));
     let (closes, opens) = (has_mark(open), has_mark(wanted));
     if closes && hides_mark(after, before) {
         out.push(APART);
@@ -153,9 +153,9 @@ fn allowed(mut marks: Vec<&Style>) -> Vec<&Style> {
 }
 
 fn change<'a>(open: &mut Vec<&'a Style>, wanted: &[&'a Style], out: &mut String) {
-    let kept = open.iter().zip(wanted).take_while(|(a, b)| a == b).count();
-    open.drain(kept..).rev().for_each(|style| close(style, out));
-    wanted.iter().skip(kept).for_each(|style| begin(style, out));
+    let common = open.iter().zip(wanted).take_while(|(a, b)| a == b).count();
+    open.drain(common..).rev().for_each(|style| close(style, out));
+    wanted.iter().skip(common).for_each(|style| begin(style, out));
     *open = wanted.to_vec();
 }
 

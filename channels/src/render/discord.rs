@@ -137,13 +137,13 @@ struct Pen<'a> {
 impl Pen<'_> {
     /// Closes delimiters that no longer apply, and opens new ones.
     fn change(&mut self, wanted: Vec<Style>) {
-        let kept = self.open.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
-        while self.open.len() > kept {
+        let common = self.open.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
+        while self.open.len() > common {
             if let Some(style) = self.open.pop() {
                 self.close(&style);
             }
         }
-        for style in wanted.iter().skip(kept) {
+        for style in wanted.iter().skip(common) {
             if self.closed && !matches!(style, Style::Code | Style::Link(_)) {
                 self.out.push(APART);
             }
@@ -261,8 +261,8 @@ fn plain(text: &str, at_start: bool, out: &mut String) {
 fn address(text: &str) -> Option<usize> {
     let begins = |scheme: &str| {
         text.match_indices(scheme).map(|(at, _)| at).find(|at| {
-            let behind = text.get(at + scheme.len()..).and_then(|rest| rest.chars().next());
-            behind.is_some_and(char::is_alphanumeric)
+            let next = text.get(at + scheme.len()..).and_then(|rest| rest.chars().next());
+            next.is_some_and(char::is_alphanumeric)
         })
     };
     [begins("http://"), begins("https://")].into_iter().flatten().min()

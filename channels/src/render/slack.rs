@@ -359,18 +359,17 @@ pub fn settled(rich: &Rich) -> Rich {
             cut = span.range.start;
         }
     }
-    let mut kept = rich.part(0..cut).trim_end().len();
+    let mut end = rich.part(0..cut).trim_end().len();
     // Another row may widen a table.
     let table = |span: &&Span| {
-        matches!(span.style, Style::Table { .. } | Style::Rows)
-            && span.range.contains(&kept.saturating_sub(1))
+        matches!(span.style, Style::Table { .. } | Style::Rows) && span.range.contains(&end.saturating_sub(1))
     };
     if let Some(table) = rich.spans.iter().find(table) {
-        kept = rich.part(0..table.range.start).trim_end().len();
-        cut = kept;
+        end = rich.part(0..table.range.start).trim_end().len();
+        cut = end;
     }
     let solid = rich.spans.iter().any(|span| span.style.is_block_code() && span.range.end == cut);
-    rich.slice(0..if solid { cut } else { kept }, "")
+    rich.slice(0..if solid { cut } else { end }, "")
 }
 
 /// Returns the end of the settled part of a code block. Its last line may be the beginning of the closing fence.
@@ -490,14 +489,14 @@ mod tests {
 
     #[test]
     fn settled_text_stays_a_prefix_while_the_text_grows() {
-        let whole = "# A title\n\nSome **bold words** and `code` with a [link](https://a.b) in it, 2 < 3.\n\n\
+        let full = "# A title\n\nSome **bold words** and `code` with a [link](https://a.b) in it, 2 < 3.\n\n\
             - one\n- two *x*\n\n```rust\nfn a() {\n    b\n}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> quote\n\n\
             A (note) and \\(x_1 * y_1\\) for $5, [^1] too.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | a cell that is wider than sixty characters, \
             which makes rows of the table |\n\nThe end & more.\n\n[^1]: note";
         let mut sent = String::new();
         let mut steps = 0;
-        for (at, _) in whole.char_indices().skip(1) {
-            let now = markdown_so_far(&settled(&parse(whole.get(..at).unwrap())));
+        for (at, _) in full.char_indices().skip(1) {
+            let now = markdown_so_far(&settled(&parse(full.get(..at).unwrap())));
             assert!(
                 now.starts_with(&sent) || sent.starts_with(&now),
                 "{sent:?} is not the beginning of {now:?}"
@@ -507,7 +506,7 @@ mod tests {
                 steps += 1;
             }
         }
-        let end = markdown(&parse(whole));
+        let end = markdown(&parse(full));
         assert!(end.starts_with(&sent), "{sent:?}\n{end:?}");
         assert!(steps > 40, "only {steps} steps");
     }

@@ -117,9 +117,9 @@ fn rank(style: &Style) -> u8 {
 
 /// Closes tags that no longer apply, and opens new ones.
 fn change<'a>(open: &mut Vec<&'a Style>, wanted: Vec<&'a Style>, out: &mut String) {
-    let kept = open.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
-    open.drain(kept..).rev().for_each(|style| close(style, out));
-    wanted.iter().skip(kept).for_each(|style| begin(style, out));
+    let common = open.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
+    open.drain(common..).rev().for_each(|style| close(style, out));
+    wanted.iter().skip(common).for_each(|style| begin(style, out));
     *open = wanted;
 }
 

@@ -397,8 +397,8 @@ impl Walk<'_> {
 
     fn end_link(&mut self) {
         let Some(LinkTarget { url, image, start }) = self.links.pop() else { return };
-        let named = self.out.text.get(start..).unwrap_or_default().to_owned();
-        if named.is_empty() {
+        let label = self.out.text.get(start..).unwrap_or_default().to_owned();
+        if label.is_empty() {
             self.write(if image { "image" } else { &url });
         }
         // Only the outermost link is clickable.
@@ -407,7 +407,7 @@ impl Walk<'_> {
         }
         if may_be_followed(&url) {
             self.out.mark(start, Style::Link(url));
-        } else if named != url && !(image && is_thread_file(&url)) {
+        } else if label != url && !(image && is_thread_file(&url)) {
             self.write(&format!(" ({url})"));
         }
     }

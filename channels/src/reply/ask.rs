@@ -85,8 +85,9 @@ impl<M: PlatformMessages> PlatformReply<M> {
             }
         }
         let (Some(ask), Some(first)) = (&view.prompt, self.first_number()) else { return Ok(()) };
-        let there = self.record.parts.iter().take_while(|part| matches!(part, RecordPart::Sent(_))).count();
-        let at = *self.record.asked.at.get_or_insert(there);
+        let sent_count =
+            self.record.parts.iter().take_while(|part| matches!(part, RecordPart::Sent(_))).count();
+        let at = *self.record.asked.at.get_or_insert(sent_count);
         let pages = self.pages(|limit| pages::question(ask, &view.choices, first, limit));
         for (n, page) in pages.iter().enumerate() {
             if self.record.part(at + n).is_none() {

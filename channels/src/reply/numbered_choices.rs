@@ -107,9 +107,9 @@ impl NumberedChoices {
         actions: Vec<String>,
     ) -> NumberedPrompt {
         let (mut places, key) = (self.places(), address.key());
-        let place = at(&mut places, &key);
-        let first = place.next.max(least);
-        self.open(place, key.clone(), first, actions)
+        let chat = at(&mut places, &key);
+        let first = chat.next.max(least);
+        self.open(chat, key.clone(), first, actions)
     }
 
     /// Reopens a question from before a restart with its old numbers. Returns `None` if the numbers are taken.
@@ -120,10 +120,10 @@ impl NumberedChoices {
         actions: Vec<String>,
     ) -> Option<NumberedPrompt> {
         let (mut places, key) = (self.places(), address.key());
-        let place = at(&mut places, &key);
+        let chat = at(&mut places, &key);
         let end = |open: &OpenPrompt| open.first + open.actions.len();
-        let taken = place.open.iter().any(|open| open.first < first + actions.len() && first < end(open));
-        (!taken).then(|| self.open(place, key.clone(), first, actions))
+        let is_used = chat.open.iter().any(|open| open.first < first + actions.len() && first < end(open));
+        (!is_used).then(|| self.open(chat, key.clone(), first, actions))
     }
 
     fn open(
@@ -147,14 +147,14 @@ impl NumberedChoices {
             places.kept.get_mut(&key)?.list = None;
             return None;
         }
-        let place = at(&mut places, &key);
-        place.list = None;
-        if !place.open.is_empty() {
+        let chat = at(&mut places, &key);
+        chat.list = None;
+        if !chat.open.is_empty() {
             return None;
         }
-        place.shows(choices.len());
+        chat.shows(choices.len());
         let actions = choices.iter().map(|choice| choice.action.clone()).collect();
-        place.list = Some(ChoiceList { actions, message: None, chosen: None });
+        chat.list = Some(ChoiceList { actions, message: None, chosen: None });
         Some(1)
     }
 
@@ -182,12 +182,12 @@ impl NumberedChoices {
     /// Returns the action that a number selects, and the finished message that lists it.
     fn meaning(&self, inbound: &Inbound, number: usize) -> Option<(InboundKind, Option<String>)> {
         let mut places = self.places();
-        let place = places.kept.get_mut(&inbound.address.key())?;
-        let pressed = place.open.iter().find_map(|open| open.actions.get(number.checked_sub(open.first)?));
+        let chat = places.kept.get_mut(&inbound.address.key())?;
+        let pressed = chat.open.iter().find_map(|open| open.actions.get(number.checked_sub(open.first)?));
         if let Some(action) = pressed {
             return Some((InboundKind::Press { action: action.clone() }, None));
         }
-        let list = place.list.as_mut()?;
+        let list = chat.list.as_mut()?;
         let action = list.actions.get(number.checked_sub(1)?)?.clone();
         let chosen = list.chosen.get_or_insert_with(|| inbound.key.clone());
         let message = list.message.clone();
@@ -204,11 +204,11 @@ fn at<'a>(places: &'a mut ChoiceTable, key: &str) -> &'a mut ChatChoices {
         places.forget();
     }
     let next = places.next();
-    let place = places.kept.entry(key.to_owned()).or_insert_with(|| ChatChoices::new(next));
-    if place.is_stale() {
-        *place = ChatChoices::new(1);
+    let chat = places.kept.entry(key.to_owned()).or_insert_with(|| ChatChoices::new(next));
+    if chat.is_stale() {
+        *chat = ChatChoices::new(1);
     }
-    place
+    chat
 }
 
 impl ChoiceTable {
@@ -335,20 +335,20 @@ mod tests {
     fn a_question_after_a_list_has_other_numbers() {
         let numbered = Arc::new(NumberedChoices::default());
         numbered.list(&place("a"), &choices(&["/retry", "/new"]));
-        let asked = numbered.ask(&place("a"), 0, actions("A"));
-        assert_eq!((asked.first, means(&numbered, typed("a", "k", "1"))), (3, "1".into()));
+        let numbers = numbered.ask(&place("a"), 0, actions("A"));
+        assert_eq!((numbers.first, means(&numbered, typed("a", "k", "1"))), (3, "1".into()));
     }
 
     #[test]
     fn a_restart_keeps_the_numbers_unless_they_are_taken() {
         let numbered = Arc::new(NumberedChoices::default());
-        let kept = numbered.renew(&place("a"), 3, actions("A"));
+        let renewed = numbered.renew(&place("a"), 3, actions("A"));
         assert_eq!(means(&numbered, typed("a", "k", "4")), "press /deny A");
         assert!(numbered.renew(&place("a"), 4, actions("B")).is_none());
         assert!(numbered.renew(&place("a"), 2, actions("B")).is_none());
         assert!(numbered.renew(&place("a"), 1, actions("B")).is_some());
         assert_eq!(
-            (kept.map(|kept| kept.first), numbered.ask(&place("a"), 0, actions("C")).first),
+            (renewed.map(|renewed| renewed.first), numbered.ask(&place("a"), 0, actions("C")).first),
             (Some(3), 5)
         );
     }
@@ -387,12 +387,12 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_no_open_question_is_forgotten() {
         let numbered = Arc::new(NumberedChoices::default());
-        let asked = numbered.ask(&place("a"), 0, actions("A"));
+        let numbers = numbered.ask(&place("a"), 0, actions("A"));
         for n in 0..5000 {
             numbered.list(&place(&n.to_string()), &choices(&["/x"]));
         }
         assert!(numbered.places().kept.len() <= MAX_TRACKED_CHATS);
         assert_eq!(means(&numbered, typed("a", "k", "1")), "press /approve A");
-        drop(asked);
+        drop(numbers);
     }
 }

@@ -231,14 +231,17 @@ mod tests {
         let ask = Prompt { text: "May I?".into(), choices };
         let stop = vec![choice("Stop", "/stop")];
         let words = |drafts: Vec<MessageDraft>| drafts.last().map(|last| last.in_words().text).unwrap();
-        let asked = "3 = Approve\n4 = Deny\nAnswer with just the number.\n\nStop: /stop";
-        assert_eq!(words(question(&ask, &stop, 3, LIMIT)), format!("May I?\n\n{asked}"));
+        let choices_text = "3 = Approve\n4 = Deny\nAnswer with just the number.\n\nStop: /stop";
+        assert_eq!(words(question(&ask, &stop, 3, LIMIT)), format!("May I?\n\n{choices_text}"));
         let chinese = question(&ask, &[], 3, LIMIT).into_iter();
         let chinese = chinese.map(|draft| MessageDraft { language: Language::Chinese, ..draft });
         assert_eq!(words(chinese.collect()), "May I?\n\n3 = Approve\n4 = Deny\n直接回复数字即可。");
         let view =
             ReplyView { prompt: Some(ask), choices: stop.clone(), ..view("so far", Some("Waiting…")) };
-        assert_eq!(words(growing(&view, Some(3), LIMIT)), format!("so far\n\nMay I?\n\nWaiting…\n\n{asked}"));
+        assert_eq!(
+            words(growing(&view, Some(3), LIMIT)),
+            format!("so far\n\nMay I?\n\nWaiting…\n\n{choices_text}")
+        );
         assert!(!words(growing(&view, None, LIMIT)).contains("Approve"), "a choice without a number");
         let stopped = FinalView { choices: stop, ..done("yes") };
         assert_eq!(words(finished(&stopped, &[], Some(1), LIMIT, EN)), "yes\n\n1. Stop (/stop)");
@@ -248,8 +251,8 @@ mod tests {
         let long =
             FinalView { choices: vec![choice("1", "1")], listed: true, ..done("Where?\n\n1. Far away") };
         for first in [Some(1), None] {
-            let asked = words(finished(&long, &[], first, LIMIT, EN));
-            assert_eq!(asked, "Where?\n\n1. Far away\n\nAnswer with just the number.");
+            let choices_text = words(finished(&long, &[], first, LIMIT, EN));
+            assert_eq!(choices_text, "Where?\n\n1. Far away\n\nAnswer with just the number.");
         }
     }
 }

@@ -198,11 +198,11 @@ mod tests {
         tokio::spawn(async move { axum::serve(listener, router.with_state(Arc::default())).await });
         let state =
             SlackAccountState::new(SlackClient::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap());
-        let mut there = Vec::new();
+        let mut observed = Vec::new();
         for _ in 0..3 {
             state.status("C1", "1.0", "Searching").await;
-            there.push(state.statuses());
+            observed.push(state.statuses());
         }
-        assert_eq!(there, [true, true, false], "only a workspace-wide reason switches statuses off");
+        assert_eq!(observed, [true, true, false], "only a workspace-wide reason switches statuses off");
     }
 }

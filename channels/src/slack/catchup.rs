@@ -217,8 +217,8 @@ mod tests {
         lost.alive(now - 60 * minute);
         assert_eq!(offered(lost).await, ["heard", "missed", "new"]);
         // A new process has delivered pending messages of the previous one.
-        let begun = SlackChannel { made: now - 1000, ..slack(history()).await };
-        assert_eq!(offered(begun).await, ["heard", "missed", "new"]);
+        let channel = SlackChannel { made: now - 1000, ..slack(history()).await };
+        assert_eq!(offered(channel).await, ["heard", "missed", "new"]);
     }
 
     #[test]

@@ -100,8 +100,8 @@ impl SlackMessage {
 
 fn mentions(message: &SlackMessage, me: &SlackIdentity) -> bool {
     let text = message.own_text();
-    let named = |end| text.contains(&format!("<@{}{end}", me.user));
-    message.kind == "app_mention" || named('>') || named('|')
+    let mentions_bot = |end| text.contains(&format!("<@{}{end}", me.user));
+    message.kind == "app_mention" || mentions_bot('>') || mentions_bot('|')
 }
 
 impl SlackDecoder<'_> {
@@ -304,8 +304,8 @@ pub(super) fn attachment(file: &SlackFile) -> Option<Attachment> {
     if matches!(file.mode.as_deref(), Some("tombstone" | "hidden_by_limit")) {
         return None;
     }
-    let asked = file.file_access.as_deref() == Some("check_file_info");
-    let url = file.url_private_download.as_ref().or(file.url_private.as_ref()).filter(|_| !asked);
+    let needs_lookup = file.file_access.as_deref() == Some("check_file_info");
+    let url = file.url_private_download.as_ref().or(file.url_private.as_ref()).filter(|_| !needs_lookup);
     let handle = url.cloned().or_else(|| (!file.id.is_empty()).then(|| format!("{BY_ID}{}", file.id)))?;
     let name = [&file.name, &file.title].into_iter().flatten().find(|name| !name.is_empty());
     Some(Attachment { handle, name: name.cloned().unwrap_or_else(|| "file".to_owned()), size: file.size })

@@ -56,10 +56,10 @@ pub(super) async fn upload_file(
 ) -> Result<String, CallError> {
     let length = size.to_string();
     let params = [("filename", file.name.as_str()), ("length", length.as_str())];
-    let place: UploadUrlResponse =
+    let upload: UploadUrlResponse =
         state.client.read("files.getUploadURLExternal", &params).await.map_err(SlackError::before)?;
-    bring_bytes(state, &place.upload_url, file).await.map_err(SlackError::before)?;
-    Ok(place.file_id)
+    bring_bytes(state, &upload.upload_url, file).await.map_err(SlackError::before)?;
+    Ok(upload.file_id)
 }
 
 /// Shares an uploaded file in the channel. Idempotent: Slack shares a file only once.

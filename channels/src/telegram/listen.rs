@@ -161,8 +161,8 @@ pub(super) const GET_ME: GetMe = GetMe {};
 
 fn patient() -> ExponentialBackoff {
     // Users wait no longer than this after Telegram has recovered.
-    let (least, most) = (Duration::from_millis(500), Duration::from_secs(2));
-    let backoff = ExponentialBuilder::default().with_min_delay(least).with_max_delay(most);
+    let (least, longest) = (Duration::from_millis(500), Duration::from_secs(2));
+    let backoff = ExponentialBuilder::default().with_min_delay(least).with_max_delay(longest);
     backoff.without_max_times().with_jitter().build()
 }
 
@@ -298,12 +298,12 @@ impl<'a> LongPoll<'a> {
     async fn confirm(&self) {
         if self.offset > self.confirmed {
             let wanted = json!({"offset": self.offset, "limit": 1, "timeout": 0, "allowed_updates": KINDS});
-            let asked = self.telegram.client.ask_by_name::<_, Vec<RawUpdate>>(
+            let request = self.telegram.client.ask_by_name::<_, Vec<RawUpdate>>(
                 "GetUpdates",
                 &wanted,
                 SHUTDOWN_TIMEOUT,
             );
-            if let Err(error) = asked.await {
+            if let Err(error) = request.await {
                 tracing::debug!(%error, "failed to confirm updates; they will be redelivered");
             }
         }

@@ -65,8 +65,8 @@ impl TelegramLoopback {
 
     /// Returns the parameters of all calls of a method so far.
     pub(super) fn asked(&self, method: &str) -> Vec<Value> {
-        let asked = self.asked.lock().unwrap();
-        asked.iter().filter(|(name, _)| name == method).map(|(_, body)| body.clone()).collect()
+        let requests = self.asked.lock().unwrap();
+        requests.iter().filter(|(name, _)| name == method).map(|(_, body)| body.clone()).collect()
     }
 
     /// Waits until a method was called `times` times.
@@ -105,11 +105,11 @@ async fn answer(State(server): State<TelegramLoopback>, uri: Uri, body: Bytes) -
         None => path.strip_prefix(&format!("bot{TOKEN}/")).unwrap_or("?").to_ascii_lowercase(),
     };
     // A body that is not JSON is a form.
-    let asked = serde_json::from_slice(&body).unwrap_or_else(|_| json!(String::from_utf8_lossy(&body)));
+    let body_json = serde_json::from_slice(&body).unwrap_or_else(|_| json!(String::from_utf8_lossy(&body)));
     let before = server.asked(&name).len();
-    server.asked.lock().unwrap().push((name.clone(), asked.clone()));
+    server.asked.lock().unwrap().push((name.clone(), body_json.clone()));
     server.called.notify_waiters();
-    match (server.script)(&name, &asked, before) {
+    match (server.script)(&name, &body_json, before) {
         Do::Result(result) => axum::Json(json!({"ok": true, "result": result})).into_response(),
         Do::Error(code, what) => {
             let status = StatusCode::from_u16(code).unwrap();

@@ -25,13 +25,17 @@ pub(super) fn attachments(content: &TelegramContent) -> Vec<Attachment> {
 }
 
 fn attachment(media: &Media, kind: &str, extension: &str) -> Attachment {
-    let given = media.file_name.as_deref().map(clean_file_name).filter(|name| !name.is_empty());
+    let file_name = media.file_name.as_deref().map(clean_file_name).filter(|name| !name.is_empty());
     let made_up = || {
         let extension = media.mime_type.as_deref().and_then(extension_of).unwrap_or(extension);
         let id: String = media.file_unique_id.chars().filter(|c| fits(*c)).collect();
         format!("telegram-{kind}-{id}.{extension}")
     };
-    Attachment { handle: media.file_id.clone(), name: given.unwrap_or_else(made_up), size: media.file_size }
+    Attachment {
+        handle: media.file_id.clone(),
+        name: file_name.unwrap_or_else(made_up),
+        size: media.file_size,
+    }
 }
 
 fn fits(c: char) -> bool {
@@ -48,12 +52,17 @@ fn sticker_type(sticker: &Media) -> &'static str {
 
 /// Describes content that is neither text nor a file.
 pub(super) fn described(content: &TelegramContent) -> Option<String> {
-    let place = |at: &TelegramLocation| format!("{}, {}", at.latitude, at.longitude);
+    let coordinates = |at: &TelegramLocation| format!("{}, {}", at.latitude, at.longitude);
     if let Some(venue) = &content.venue {
-        return Some(format!("[Place: {}, {} ({})]", venue.title, venue.address, place(&venue.location)));
+        return Some(format!(
+            "[Place: {}, {} ({})]",
+            venue.title,
+            venue.address,
+            coordinates(&venue.location)
+        ));
     }
     if let Some(location) = &content.location {
-        return Some(format!("[Location: {}]", place(location)));
+        return Some(format!("[Location: {}]", coordinates(location)));
     }
     if let Some(contact) = &content.contact {
         let name = full_name(&contact.first_name, contact.last_name.as_deref());

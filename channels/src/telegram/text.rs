@@ -79,17 +79,17 @@ fn byte_at(text: &str, units: usize) -> Option<usize> {
 /// Removes the bot's names, without leaving a double space, or a comma at the start.
 fn remove_ranges(text: &str, mut own: Vec<Range<usize>>) -> String {
     own.sort_by_key(|range| range.start);
-    let mut kept = String::with_capacity(text.len());
+    let mut cleaned = String::with_capacity(text.len());
     let mut at = 0;
     for range in own {
-        kept.push_str(text.get(at..range.start).unwrap_or_default());
+        cleaned.push_str(text.get(at..range.start).unwrap_or_default());
         at = range.end.max(at);
         let rest = text.get(at..).unwrap_or_default();
         let called = rest.strip_prefix([',', ':']).filter(|rest| rest.starts_with(char::is_whitespace));
-        let skipped = called.filter(|_| kept.trim().is_empty()).unwrap_or(rest);
-        let doubled = kept.ends_with(char::is_whitespace) && skipped.starts_with(' ');
+        let skipped = called.filter(|_| cleaned.trim().is_empty()).unwrap_or(rest);
+        let doubled = cleaned.ends_with(char::is_whitespace) && skipped.starts_with(' ');
         at = text.len() - skipped.len() + usize::from(doubled);
     }
-    kept.push_str(text.get(at..).unwrap_or_default());
-    kept.trim().to_owned()
+    cleaned.push_str(text.get(at..).unwrap_or_default());
+    cleaned.trim().to_owned()
 }

@@ -119,9 +119,9 @@ impl<'a> PromptSession<'a> {
         servers: PassedServers,
     ) -> Result<(), AcpFailure> {
         let work = async {
-            let most = START_TIMEOUT.min(self.agent.timeout);
-            let session = timeout(most, self.open(folder, servers)).await;
-            let session = session.map_err(|_| AcpFailure::SlowStart(most))??;
+            let limit = START_TIMEOUT.min(self.agent.timeout);
+            let session = timeout(limit, self.open(folder, servers)).await;
+            let session = session.map_err(|_| AcpFailure::SlowStart(limit))??;
             let mut answered = pin!(self.prompt(&session, prompt));
             tokio::select! {
                 answered = &mut answered => answered,
@@ -272,11 +272,11 @@ impl<'a> PromptSession<'a> {
         loop {
             // The sender lives as long as the session.
             asking.wait_for(|count| *count == 0).await.ok();
-            let begun = Instant::now();
+            let start = Instant::now();
             if timeout(left, asking.wait_for(|count| *count > 0)).await.is_err() {
                 return;
             }
-            left = left.saturating_sub(begun.elapsed());
+            left = left.saturating_sub(start.elapsed());
         }
     }
 
@@ -366,7 +366,7 @@ impl<'a> PromptSession<'a> {
             notes.push("the agent's text is longer than 1 MiB; the rest is left out".to_owned());
         }
         if updates.other_contents > 0 {
-            notes.push(format!("{} contents of the agent's text are no text", updates.other_contents));
+            notes.push(format!("{} parts of the agent's answer are not text", updates.other_contents));
         }
         if updates.unusable > 0 {
             tracing::info!(

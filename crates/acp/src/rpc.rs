@@ -1,5 +1,5 @@
-//! JSON-RPC over lines, for both sides of the protocol. A line that is no message, an answer to no request and an unknown
-//! field never affect other messages.
+//! JSON-RPC over lines, for both sides of the protocol. Invalid lines, unexpected answers and unknown fields never
+//! affect other messages.
 //!
 //! Deliberately absent: the protocol's methods, and batches, which the protocol does not have.
 
@@ -23,7 +23,7 @@ pub const PROTOCOL_VERSION: u16 = 1;
 const MAX_QUEUED: usize = 64;
 /// Code of an error: the message is no JSON.
 pub const PARSE_ERROR: i64 = -32700;
-/// Code of an error: the message is no request, or is too long.
+/// Code of an error: the message is not a request, or is too long.
 pub const INVALID_REQUEST: i64 = -32600;
 /// Code of an error: there is no such method.
 pub const METHOD_NOT_FOUND: i64 = -32601;
@@ -102,7 +102,7 @@ pub enum RpcMessage {
         /// The parameters; null if there are none.
         params: Value,
     },
-    /// A line that is no message.
+    /// A line that is not a message.
     Noise(Vec<u8>),
 }
 
@@ -326,7 +326,7 @@ mod tests {
             {\"id\":\"x\",\"method\":\"b\",\"params\":{\"t\":\"\\ud83d\"},\"more\":1}\n{\"id\":99,\"result\":1}\n\
             {\"jsonrpc\":\"2.0\",\"id\":\"1\",\"error\":null,\"result\":{\"ok\":true}}\n";
         theirs.write_all(lines).await.unwrap();
-        let asked = tokio::spawn(async move { peer.request("hello", &json!({"n": 1})).await });
+        let answer = tokio::spawn(async move { peer.request("hello", &json!({"n": 1})).await });
         let mut sent = vec![0; 1024];
         let length = ours.read(&mut sent).await.unwrap();
         let sent: Value = serde_json::from_slice(&sent[..length]).unwrap();
@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(reader.next().await, Some(request));
         drop(theirs);
         assert_eq!(reader.next().await, None);
-        assert_eq!(asked.await.unwrap(), Ok(json!({"ok": true})));
+        assert_eq!(answer.await.unwrap(), Ok(json!({"ok": true})));
     }
 
     #[tokio::test]
@@ -364,9 +364,9 @@ mod tests {
         // The request is sent before its answer is read.
         tokio::task::yield_now().await;
         assert!(matches!(reader.next().await, Some(RpcMessage::Noise(_))));
-        let asked = reader.next().await;
+        let message = reader.next().await;
         assert_eq!(
-            asked,
+            message,
             Some(RpcMessage::Request { id: 7.into(), method: String::new(), params: Value::Null })
         );
         assert!(matches!(reader.next().await, Some(RpcMessage::Noise(_))));

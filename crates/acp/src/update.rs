@@ -44,7 +44,7 @@ pub(crate) struct Updates {
     pub(crate) text: String,
     /// Whether text was dropped, because there was too much.
     pub(crate) is_cut: bool,
-    /// Number of contents that are no text.
+    /// Number of content blocks that are not text.
     pub(crate) other_contents: usize,
     /// Number of updates that could not be used.
     pub(crate) unusable: usize,
@@ -111,17 +111,17 @@ impl Updates {
         let message = update.get("messageId").and_then(Value::as_str).map(str::to_owned);
         let is_next = message.is_some() && self.message.is_some() && message != self.message;
         if (is_next || self.interrupted) && !self.text.trim_end().is_empty() {
-            let kept = self.text.trim_end().len();
+            let length = self.text.trim_end().len();
             // The text that was passed on stays.
-            self.text.truncate(kept.max(self.told));
+            self.text.truncate(length.max(self.told));
             self.text.push_str("\n\n");
         }
         self.message = message.or(self.message.take());
         self.interrupted = false;
         let room = MAX_TEXT_BYTES.saturating_sub(self.text.len());
-        let kept = said.floor_char_boundary(room);
-        self.is_cut |= kept < said.len();
-        self.text.push_str(said.get(..kept).unwrap_or_default());
+        let length = said.floor_char_boundary(room);
+        self.is_cut |= length < said.len();
+        self.text.push_str(said.get(..length).unwrap_or_default());
     }
 
     fn call(&mut self, update: &Value) -> Vec<AcpEvent> {

@@ -55,9 +55,9 @@ impl InvokeAcpAgent {
 
     async fn workspace(&self) -> Result<PathBuf, ToolError> {
         let (folders, folder) = (self.folders.clone(), self.folder.clone());
-        let made = blocking::run(move || folders.acp_workspace(&folder)).await;
-        let made = made.map_err(|_| ToolError("the process is ending".to_owned()))?;
-        made.map_err(|error| ToolError(format!("its workspace cannot be created: {}", error.kind())))
+        let created = blocking::run(move || folders.acp_workspace(&folder)).await;
+        let created = created.map_err(|_| ToolError("the process is ending".to_owned()))?;
+        created.map_err(|error| ToolError(format!("its workspace cannot be created: {}", error.kind())))
     }
 
     async fn servers(&self, agent: &AcpAgent) -> PassedServers {
@@ -215,7 +215,7 @@ impl AcpHost for AcpWork<'_> {
     }
 }
 
-/// Returns sentences for the model about actions that people did not allow.
+/// Returns sentences for the model about actions that people denied.
 fn denials(decisions: &[Decision]) -> Vec<String> {
     let denied = decisions.iter().filter(|decision| !decision.approved);
     let line = |Decision { request, by, not_asked, .. }: &Decision| match by {

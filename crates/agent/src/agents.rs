@@ -269,9 +269,9 @@ impl Agents {
         })?;
         let mut files = Vec::new();
         if (AgentProfile { soul: old.profile.soul.clone(), ..profile.clone() }) != old.profile {
-            let kept =
+            let unknown =
                 file::mapping(&folder).map_err(|why| AgentError::Broken { name: old.name.clone(), why })?;
-            files.push(file::config(&old.name, &profile, Some(kept)).map_err(AgentError::Wrong)?);
+            files.push(file::config(&old.name, &profile, Some(unknown)).map_err(AgentError::Wrong)?);
         }
         if profile.soul != old.profile.soul {
             files.push(file::soul(&profile.soul));

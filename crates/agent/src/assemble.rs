@@ -123,7 +123,7 @@ pub async fn assemble(agent: &Agent, task: &RunTask) -> Result<AssembledAgent, F
     let meter = Meter::for_task(agent, task);
     let model = metered(setup.model(wanted).ok_or(FailureCause::NoModel)?.clone(), &meter);
     let own = own_tool(agent, &setup, task, &meter, &role, &catalog, &audit_log);
-    let kept =
+    let result_files =
         ThreadResults { files: agent.0.folders.thread_files(&folder), folder: setup.results_folder.clone() };
     let mut run_agent = searching(RunAgent {
         tools: tools(&setup, &role, task.features, model.supports_vision()),
@@ -142,7 +142,7 @@ pub async fn assemble(agent: &Agent, task: &RunTask) -> Result<AssembledAgent, F
             ..setup.context.clone()
         },
         memory: agent.0.memory.for_run(),
-        results: Results { rules: setup.results.clone(), files: Arc::new(kept) },
+        results: Results { rules: setup.results.clone(), files: Arc::new(result_files) },
         system: Arc::default(),
         bounds: bounds(&setup, task),
         loops: setup.loops.clone(),
@@ -206,15 +206,15 @@ fn add_schedule_tools(run_agent: &mut RunAgent, agent: &Agent, task: &RunTask) {
 /// Returns where tasks of a run belong, if it may schedule some: a person has to be able to confirm them.
 fn task_place(agent: &Agent, task: &RunTask) -> Option<TaskPlace> {
     let schedules = agent.0.schedules.get().filter(|schedules| schedules.rules().enabled)?;
-    let place = task.schedule.as_ref()?;
+    let schedule = task.schedule.as_ref()?;
     task.asker.as_ref().filter(|asker| !asker.cannot_approve)?;
     let system = || pudu_kit::clock::system_zone();
     Some(TaskPlace {
         schedules: schedules.clone(),
         user: task.user.clone(),
-        chat: place.chat.clone(),
+        chat: schedule.chat.clone(),
         room: task.room.is_some(),
-        zone: place.zone.clone().unwrap_or_else(system),
+        zone: schedule.zone.clone().unwrap_or_else(system),
     })
 }
 
@@ -344,13 +344,13 @@ fn tools(setup: &AgentSetup, role: &Role, features: RunFeatures, sees: bool) -> 
     };
     let maker = role.makes_agents();
     setup.tools.only(|name| {
-        let given = groups.is_none_or(|wanted| setup.groups.includes(wanted, name));
+        let is_allowed = groups.is_none_or(|wanted| setup.groups.includes(wanted, name));
         let is_off = match name {
             WRITE_TODOS => features.todos == Some(false),
             ASK => features.non_interactive == Some(true),
             _ => false,
         };
-        given && !is_off && (sees || name != VIEW_IMAGE) && (!maker || name == ASK)
+        is_allowed && !is_off && (sees || name != VIEW_IMAGE) && (!maker || name == ASK)
     })
 }
 

@@ -118,8 +118,8 @@ async fn converse(rules: Arc<ProxyRules>, stream: TcpStream) {
     if connection.await.is_err() {
         return;
     }
-    let made = tunnel.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some((client, mut server)) = made
+    let connection = tunnel.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some((client, mut server)) = connection
         && let Ok(client) = client.await
     {
         // Both sides notice the end of the copy, with or without an error.

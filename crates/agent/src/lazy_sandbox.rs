@@ -62,15 +62,15 @@ impl LazySandbox {
         let acquire = async || {
             if let Some(folders) = self.acp_workspace.clone() {
                 let folder = self.folder.clone();
-                let made = blocking::run(move || folders.acp_workspace(&folder)).await;
-                if !matches!(made, Ok(Ok(_))) {
+                let created = blocking::run(move || folders.acp_workspace(&folder)).await;
+                if !matches!(created, Ok(Ok(_))) {
                     tracing::error!(thread = %self.folder.thread, "failed to create workspace of ACP agents");
                 }
             }
             self.provider.acquire_with(&self.folder, &self.shown).await
         };
-        let place = self.place.get_or_try_init(acquire).await?;
-        Ok(&**place)
+        let sandbox = self.place.get_or_try_init(acquire).await?;
+        Ok(&**sandbox)
     }
 
     /// Returns the sandbox for an operation that may change files.

@@ -11,8 +11,8 @@ pub type KnownModel = (ModelInfo, Arc<dyn Model>);
 /// Returns the model with a name.
 #[must_use]
 pub fn named_model(models: &[KnownModel], name: Option<&str>) -> Option<Arc<dyn Model>> {
-    let named = models.iter().find(|(info, _)| Some(info.name.as_str()) == name);
-    named.map(|(_, model)| model.clone())
+    let matching = models.iter().find(|(info, _)| Some(info.name.as_str()) == name);
+    matching.map(|(_, model)| model.clone())
 }
 
 impl Agent {

@@ -116,11 +116,11 @@ impl SkillRules {
     /// changes are disabled.
     #[must_use]
     pub fn checked(self, models: &[KnownModel]) -> Self {
-        let named = self.evolution.as_ref().and_then(|rules| rules.moderator.as_deref());
-        let missing = named.is_some() && named_model(models, named).is_none();
+        let moderator = self.evolution.as_ref().and_then(|rules| rules.moderator.as_deref());
+        let missing = moderator.is_some() && named_model(models, moderator).is_none();
         if missing {
             tracing::error!(
-                model = named,
+                model = moderator,
                 "disabled skill_manage: the model that reviews changes does not exist"
             );
         }
@@ -180,7 +180,7 @@ impl AgentSetup {
 
     /// Finds a model by name. Returns the default if the name is `None` or unknown.
     pub(crate) fn model(&self, name: Option<&str>) -> Option<&Arc<dyn Model>> {
-        let named = self.models.iter().find(|(info, _)| Some(info.name.as_str()) == name);
-        named.or(self.models.first()).map(|(_, model)| model)
+        let matching = self.models.iter().find(|(info, _)| Some(info.name.as_str()) == name);
+        matching.or(self.models.first()).map(|(_, model)| model)
     }
 }

@@ -143,12 +143,12 @@ impl Storage {
         self.usage_as_stored(rules, now).await
     }
 
-    /// Returns at most `most` threads of one bot or of all, most recently used first.
+    /// Returns at most `limit` threads of one bot or of all, most recently used first.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn threads(&self, account: Option<&str>, most: usize) -> Result<Vec<ThreadRow>, StoreError> {
-        self.db.newest_threads(account, i64::try_from(most).unwrap_or(i64::MAX)).await
+    pub async fn threads(&self, account: Option<&str>, limit: usize) -> Result<Vec<ThreadRow>, StoreError> {
+        self.db.newest_threads(account, i64::try_from(limit).unwrap_or(i64::MAX)).await
     }
 
     /// Like [`Storage::usage`], but with the last measured sizes of files. Nothing is written.

@@ -53,9 +53,9 @@ impl CachedThreads {
     }
 
     fn remove(&mut self, thread: &ThreadId) -> Option<CachedThread> {
-        let kept = self.threads.remove(thread)?;
-        self.bytes -= kept.bytes;
-        Some(kept)
+        let cached = self.threads.remove(thread)?;
+        self.bytes -= cached.bytes;
+        Some(cached)
     }
 
     /// Drops idle threads.
@@ -96,9 +96,9 @@ impl Threads {
 
     /// Takes a thread out of the cache for a run. A concurrent second run would read the log, which refuses its writes.
     pub async fn take(&self, thread: &ThreadId) -> Result<(Seq, ThreadState), LogError> {
-        let kept = self.lock().remove(thread);
-        match kept {
-            Some(kept) => Ok((kept.seq, kept.state)),
+        let cached = self.lock().remove(thread);
+        match cached {
+            Some(cached) => Ok((cached.seq, cached.state)),
             None => self.log.load(thread).await,
         }
     }
@@ -106,8 +106,8 @@ impl Threads {
     /// Puts a thread back after a run. If there are too many, or their total size is too large, the ones put back first
     /// are dropped.
     pub fn put(&self, thread: ThreadId, seq: Seq, state: ThreadState) {
-        let kept = CachedThread { seq, bytes: size(&state), state, used: Instant::now() };
-        self.lock().insert(thread, kept);
+        let cached = CachedThread { seq, bytes: size(&state), state, used: Instant::now() };
+        self.lock().insert(thread, cached);
     }
 
     /// Returns the state of a thread without taking it out of the cache.
@@ -117,9 +117,9 @@ impl Threads {
 
     /// Returns the state of a thread and the position of its log.
     pub(crate) async fn peek_at(&self, thread: &ThreadId) -> Result<(Seq, ThreadState), LogError> {
-        let kept = self.lock().threads.get(thread).map(|kept| (kept.seq, kept.state.clone()));
-        match kept {
-            Some(kept) => Ok(kept),
+        let cached = self.lock().threads.get(thread).map(|cached| (cached.seq, cached.state.clone()));
+        match cached {
+            Some(cached) => Ok(cached),
             None => self.log.load(thread).await,
         }
     }

@@ -77,8 +77,8 @@ impl TitleRules {
 
 /// Cuts a text to a number of characters, and appends `sign` if it was cut. DeerFlow's clients recognise a provisional
 /// title by its "...".
-fn cut(text: &str, most: usize, sign: &str) -> String {
-    match text.char_indices().nth(most) {
+fn cut(text: &str, max_chars: usize, sign: &str) -> String {
+    match text.char_indices().nth(max_chars) {
         Some((at, _)) => format!("{}{sign}", text.split_at(at).0.trim_end()),
         None => text.to_owned(),
     }

@@ -86,13 +86,13 @@ impl Agent {
         tokio::fs::create_dir_all(&folder).await.map_err(failed)?;
         let part = folder.join(format!("{}.part", MessageId::fresh()));
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-        let kept = match tokio::fs::write(&part, markdown).await {
+        let stored = match tokio::fs::write(&part, markdown).await {
             Ok(()) => self.files(thread).await?.adopt(&part, &format!("{stem}.md")).await,
             Err(error) => Err(failed(error)),
         };
         // Only exists if a step failed; otherwise the file was moved.
         tokio::fs::remove_file(&part).await.ok();
-        kept
+        stored
     }
 }
 
@@ -102,10 +102,10 @@ fn mark(name: &str) -> String {
 }
 
 /// Returns a file's first bytes, and rewinds it.
-async fn begins(mut file: File, most: u64) -> io::Result<Vec<u8>> {
+async fn begins(mut file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     let read = pudu_kit::blocking::run(move || {
         let mut head = Vec::new();
-        Read::by_ref(&mut file).take(most).read_to_end(&mut head)?;
+        Read::by_ref(&mut file).take(max_bytes).read_to_end(&mut head)?;
         file.rewind()?;
         Ok(head)
     });

@@ -34,7 +34,7 @@ pub struct EffectRequest {
     pub whole: Option<Arc<str>>,
 }
 
-/// A question to the run's model.
+/// A request to the run's model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SamplePrompt {
     /// The system prompt.

@@ -110,11 +110,11 @@ fn opens(c: char) -> bool {
     OPENING.contains(c)
 }
 
-/// Returns a text as one line, cut after `most` characters.
+/// Returns a text as one line, cut after `max_chars` characters.
 #[must_use]
-pub fn line(foreign: &str, most: usize) -> String {
+pub fn line(foreign: &str, max_chars: usize) -> String {
     let words = text(foreign).split_whitespace().collect::<Vec<_>>().join(" ");
-    match words.char_indices().nth(most) {
+    match words.char_indices().nth(max_chars) {
         Some((at, _)) => format!("{}…", words.split_at(at).0.trim_end()),
         None => words,
     }

@@ -115,8 +115,8 @@ impl Pointed {
             let _ = writeln!(rendered, "[{}]", foreign::line(note, MAX_NOTE_CHARS));
         }
         let text = foreign::text(self.text.trim());
-        let kept: String = text.chars().take(share).collect();
-        for line in kept.split(['\n', '\u{2028}', '\u{2029}']).filter(|_| !kept.is_empty()) {
+        let shortened: String = text.chars().take(share).collect();
+        for line in shortened.split(['\n', '\u{2028}', '\u{2029}']).filter(|_| !shortened.is_empty()) {
             let _ = writeln!(rendered, "> {line}");
         }
         let cut = text.chars().count().saturating_sub(share);

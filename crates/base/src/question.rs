@@ -276,8 +276,8 @@ fn labelled_answers(fields: &[FormField], text: &str) -> Option<Map<String, Valu
     let mut answers: Vec<(&FormField, String)> = Vec::new();
     for line in text.lines() {
         let open = fields.iter().filter(|field| !answers.iter().any(|(other, _)| other.name == field.name));
-        let begun = open.filter_map(|field| Some((field, labelled(line, &field.label)?))).next();
-        match (begun, answers.last_mut()) {
+        let labelled_line = open.filter_map(|field| Some((field, labelled(line, &field.label)?))).next();
+        match (labelled_line, answers.last_mut()) {
             (Some((field, rest)), _) => answers.push((field, rest.to_owned())),
             (None, Some((_, answer))) => {
                 answer.push('\n');
@@ -364,13 +364,13 @@ fn check_field(field: FormField) -> Result<FormField, String> {
 /// Trims options, and drops empty and repeated ones.
 #[must_use]
 pub fn clean_options(options: &[String]) -> Vec<String> {
-    let mut kept: Vec<String> = Vec::with_capacity(options.len());
+    let mut unique: Vec<String> = Vec::with_capacity(options.len());
     for option in options.iter().map(|option| option.trim()) {
-        if !option.is_empty() && !kept.iter().any(|known| known == option) {
-            kept.push(option.to_owned());
+        if !option.is_empty() && !unique.iter().any(|known| known == option) {
+            unique.push(option.to_owned());
         }
     }
-    kept
+    unique
 }
 
 fn plain_text(answer: &Value) -> String {

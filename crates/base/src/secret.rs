@@ -103,10 +103,10 @@ pub fn is_secret_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let upper = name.to_ascii_uppercase();
-    let taken = TAKEN.contains(&upper.as_str())
+    let is_reserved = TAKEN.contains(&upper.as_str())
         || TAKEN_PREFIXES.iter().any(|prefix| upper.starts_with(prefix))
         || upper.chars().all(|c| c == '_');
-    begins && name.len() <= MAX_NAME_CHARS && name.chars().all(plain) && !taken
+    begins && name.len() <= MAX_NAME_CHARS && name.chars().all(plain) && !is_reserved
 }
 
 /// An environment variable of one command.

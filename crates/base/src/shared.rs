@@ -11,7 +11,7 @@ const HEADING: usize = 120;
 /// Maximum length of a file's name, in characters.
 const NAME: usize = 255;
 /// Maximum length of a note, or of a document's description, in characters.
-const WORDS: usize = 500;
+const MAX_NOTE_CHARS: usize = 500;
 
 /// A file that a person sent, as stored in the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,8 +127,11 @@ impl SharedFile {
             None => {}
             Some(ReadOutcome::Failed { reason, .. }) => {
                 // Writing to a String cannot fail.
-                let _ =
-                    write!(description, "\n[its text could not be read: {}]", foreign::line(reason, WORDS));
+                let _ = write!(
+                    description,
+                    "\n[its text could not be read: {}]",
+                    foreign::line(reason, MAX_NOTE_CHARS)
+                );
             }
             Some(ReadOutcome::Text(text)) => text.describe_into(&mut description),
         }
@@ -139,13 +142,13 @@ impl SharedFile {
 impl DocumentText {
     fn describe_into(&self, description: &mut String) {
         let Self { lines, outline, more, opening, warnings, .. } = self;
-        let (path, about) = (foreign::text(&self.path), foreign::line(&self.about, WORDS));
+        let (path, about) = (foreign::text(&self.path), foreign::line(&self.about, MAX_NOTE_CHARS));
         let _ = write!(
             description,
             "\n[it is a {about}; its text is at {path}, {lines} lines of Markdown: read_file reads it by lines]"
         );
         for warning in warnings {
-            let _ = write!(description, "\n[note: {}]", foreign::line(warning, WORDS));
+            let _ = write!(description, "\n[note: {}]", foreign::line(warning, MAX_NOTE_CHARS));
         }
         if !outline.is_empty() {
             description.push_str("\n[its headings, by line:]");
@@ -194,18 +197,18 @@ mod tests {
         check(None, plain);
         let failed = ReadOutcome::Failed { reason: "it is\nprotected".into(), cause: None };
         check(Some(failed), &format!("{plain}\n[its text could not be read: it is protected]"));
-        let place = "[it is a PDF of 3 pages; its text is at /mnt/user-data/uploads/a.md, 12 lines of Markdown: \
+        let location = "[it is a PDF of 3 pages; its text is at /mnt/user-data/uploads/a.md, 12 lines of Markdown: \
                      read_file reads it by lines]";
         let entry = |line| OutlineEntry { line, level: 2, title: format!("Part {line}") };
         let long = DocumentText { warnings: vec!["a page is empty".into()], ..text() }
             .with_outline((1..=60).map(entry));
         let headings: String = (1..=50).map(|line| format!("\n{line}: ## Part {line}")).collect();
         let expect = format!(
-            "{plain}\n{place}\n[note: a page is empty]\n[its headings, by line:]{headings}\n[… 10 more headings …]"
+            "{plain}\n{location}\n[note: a page is empty]\n[its headings, by line:]{headings}\n[… 10 more headings …]"
         );
         check(Some(ReadOutcome::Text(Box::new(long))), &expect);
         let opening = DocumentText { opening: "Dear all,\n[Bob] <system>x".into(), ..text() };
-        let expect = format!("{plain}\n{place}\n[it begins:]\n> Dear all,\n> [Bob] &lt;system>x\n[…]");
+        let expect = format!("{plain}\n{location}\n[it begins:]\n> Dear all,\n> [Bob] &lt;system>x\n[…]");
         check(Some(ReadOutcome::Text(Box::new(opening))), &expect);
     }
 

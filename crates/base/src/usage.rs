@@ -33,12 +33,12 @@ impl Usage {
         Self { input, output, ..Self::default() }
     }
 
-    /// Returns the usage with every number capped at `most`.
+    /// Returns the usage with every number capped at `max`.
     #[must_use]
-    pub fn at_most(self, most: u64) -> Self {
+    pub fn at_most(self, max: u64) -> Self {
         let Self { input, output, cached, cache_writes, reasoning } = self;
         let [input, output, cached, cache_writes, reasoning] =
-            [input, output, cached, cache_writes, reasoning].map(|tokens| tokens.min(most));
+            [input, output, cached, cache_writes, reasoning].map(|tokens| tokens.min(max));
         Self { input, output, cached, cache_writes, reasoning }
     }
 

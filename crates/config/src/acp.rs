@@ -19,8 +19,8 @@ pub(super) fn agents(top: &Section<'_>, env: &Env) -> Arc<[AcpAgent]> {
     let all = top
         .section("acp_agents")
         .about("Other agents, to which the agent gives tasks by the Agent Client Protocol. docs/acp.md describes them.");
-    let named = |name: &str| all.section_named(name, "claude_code").about("Name of the agent.");
-    all.present().filter_map(|entry| agent(&named(&entry.key), &entry.key, env)).collect()
+    let agent_section = |name: &str| all.section_named(name, "claude_code").about("Name of the agent.");
+    all.present().filter_map(|entry| agent(&agent_section(&entry.key), &entry.key, env)).collect()
 }
 
 fn agent(section: &Section<'_>, name: &str, env: &Env) -> Option<AcpAgent> {

@@ -13,11 +13,11 @@ const MAX_TOKENS: u64 = 1_000_000_000_000;
 const MAX_BUDGET: i64 = 1_000_000_000_000;
 /// Maximum limit, in units of a currency.
 const MAX_COST: f64 = 1e9;
-/// Number of millionths in a whole.
+/// Micro-units per currency unit.
 const MICROS: f64 = 1e6;
 
 settings! {
-    /// DeerFlow's `token_budget`, as it is written; absent keys keep their values in `before`.
+    /// DeerFlow's `token_budget`, as configured; absent keys keep their values in `before`.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub(super) struct TokenBudgetConfig(section, before: TokenBudgetConfig) {
         /// Enables the section.
@@ -30,9 +30,9 @@ settings! {
         /// Maximum number of tokens of replies.
         max_output_tokens: Option<u64> = amount(NumberUnit::Tokens, 1..=MAX_TOKENS)
             .eg("50000").optional("no limit").or(before.max_output_tokens);
-        /// Share of a limit from which the model is asked to finish.
+        /// Fraction of a limit at which the model is asked to wrap up.
         warn as "warn_threshold": f64 = decimal(0.0..=1.0).or(before.warn);
-        /// Share of a limit at which the run ends with its text so far.
+        /// Fraction of a limit at which the run ends with its text so far.
         stop as "hard_stop_threshold": f64 = decimal(0.0..=1.0).or(before.stop);
     }
 }
@@ -74,8 +74,8 @@ impl TokenBudgetConfig {
     clippy::cast_sign_loss,
     reason = "limits are far below 2^53, and shares between 0 and 1"
 )]
-fn share(most: u64, share: f64) -> u64 {
-    (most as f64 * share).round() as u64
+fn share(limit: u64, share: f64) -> u64 {
+    (limit as f64 * share).round() as u64
 }
 
 /// Reads the limits of a run.
@@ -104,7 +104,7 @@ pub(super) fn token_budget(section: &Section<'_>, before: TokenBudgetConfig) -> 
 /// Reads the budgets of runs, users, rooms and bots.
 pub(super) fn rules(top: &Section<'_>, models: &[ModelConfig]) -> BudgetRules {
     let section = top.section("budgets").about(
-        "Limits of spending by run, user, group, bot and in total; each limit is optional (docs/budgets.md).",
+        "Spending limits per run, user, group, bot and in total; each limit is optional (docs/budgets.md).",
     );
     settings! { section =>
         /// Currency of limits in money; all models then need prices in this currency.
@@ -121,7 +121,7 @@ pub(super) fn rules(top: &Section<'_>, models: &[ModelConfig]) -> BudgetRules {
         ("person", BudgetScope::Person, "Limits of each user."),
         ("room", BudgetScope::Room, "Limits of each group."),
         ("account", BudgetScope::Account, "Limits of each bot, with all its users and groups."),
-        ("everybody", BudgetScope::Everybody, "Limits of all together."),
+        ("everybody", BudgetScope::Everybody, "Limits of everyone combined."),
     ] {
         limits.extend(periods(&section.section(key).about(about), scope, &currency));
     }

@@ -143,7 +143,7 @@ pub struct AccountPolicy {
     pub timezone: TimeZone,
     /// The language of its answers. If not set, each person's language.
     pub language: Option<Language>,
-    /// Recent messages of a group that the model reads with a question.
+    /// Recent group messages added to a question as context.
     pub context: GroupContext,
 }
 

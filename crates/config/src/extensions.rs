@@ -58,7 +58,7 @@ pub fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Report> {
 /// Returns the tools that the configuration guards, each with the key that names it and the effect if there is no such
 /// tool.
 fn guarded(hot: &HotConfig) -> impl Iterator<Item = (&'static str, &'static str, &String)> {
-    let asked =
+    let approvals =
         hot.approvals.tools.iter().map(|name| ("approvals.tools", "its calls would not need approval", name));
     let list = hot.guardrails.iter().filter_map(|guardrails| guardrails.allowlist.as_ref());
     let allowed = list.clone().flat_map(|list| list.allowed.iter().flatten());
@@ -67,7 +67,7 @@ fn guarded(hot: &HotConfig) -> impl Iterator<Item = (&'static str, &'static str,
     let denied = list.flat_map(|list| &list.denied);
     let denied =
         denied.map(|name| ("guardrails.provider.config.denied_tools", "this would deny nothing", name));
-    asked.chain(allowed).chain(denied)
+    approvals.chain(allowed).chain(denied)
 }
 
 fn unknown(UnknownKey { path, key, known }: &UnknownKey) -> Problem {

@@ -344,9 +344,11 @@ fn body(section: &Section<'_>, vendor: ModelVendor, wire: WireKind, takes_effort
 
 /// Returns the default window of a model. Ollama uses the requested window, and reserves memory for its whole size.
 fn window(wire: WireKind, body: &Map<String, Json>) -> u64 {
-    let asked = body.get("num_ctx").or_else(|| body.get("options")?.get("num_ctx"));
+    let context_size = body.get("num_ctx").or_else(|| body.get("options")?.get("num_ctx"));
     match wire {
-        WireKind::Ollama => asked.and_then(Json::as_u64).filter(|tokens| *tokens > 0).unwrap_or(32_768),
+        WireKind::Ollama => {
+            context_size.and_then(Json::as_u64).filter(|tokens| *tokens > 0).unwrap_or(32_768)
+        }
         _ => 128_000,
     }
 }

@@ -106,11 +106,11 @@ pub(super) fn read(auth: &Section<'_>) -> Option<OidcConfig> {
     }
     let frontend = frontend.map(|url| url.as_str().trim_end_matches('/').to_owned());
     let listed = section.section("providers").about("Providers.");
-    let named = listed.present().filter_map(|entry| {
+    let entries = listed.present().filter_map(|entry| {
         let provider = provider(&open(&listed, &entry.key), &entry.key)?;
         Some((entry.key.clone(), provider))
     });
-    let providers: IndexMap<String, OidcProvider> = named.collect();
+    let providers: IndexMap<String, OidcProvider> = entries.collect();
     if enabled && listed.present().next().is_none() {
         section.refuse(
             "providers",

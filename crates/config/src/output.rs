@@ -67,10 +67,10 @@ pub(super) fn results(top: &Section<'_>) -> LongResults {
 fn lengths(section: &Section<'_>, map: serde_json::Map<String, Json>) -> BTreeMap<String, usize> {
     let mut tools = BTreeMap::new();
     for (tool, value) in map {
-        let most = value.as_u64().and_then(|most| usize::try_from(most).ok());
-        match most.filter(|most| *most <= MAX_OUTPUT_CHARS) {
-            Some(most) => {
-                tools.insert(tool, most);
+        let chars = value.as_u64().and_then(|chars| usize::try_from(chars).ok());
+        match chars.filter(|chars| *chars <= MAX_OUTPUT_CHARS) {
+            Some(chars) => {
+                tools.insert(tool, chars);
             }
             None => {
                 let found = if let Json::Number(number) = &value { number.to_string() } else { kind(&value) };

@@ -204,10 +204,10 @@ impl<'r> Section<'r> {
             section
         };
         // A value that is not a mapping is already reported, so its missing keys are not.
-        let whole = |section: &Self| {
+        let is_map = |section: &Self| {
             section.node.is_none_or(|node| matches!(node.value, NodeValue::Map(_) | NodeValue::Null))
         };
-        items.iter().enumerate().map(item).filter(whole).collect()
+        items.iter().enumerate().map(item).filter(is_map).collect()
     }
 
     /// Sets another section in which older files have the keys.
@@ -332,7 +332,7 @@ impl<'r> Section<'r> {
     pub(super) fn record(&self, key: &str, declared: KeyDeclaration, effect: Effect, value: &str) {
         let mut hasher = DefaultHasher::new();
         value.hash(&mut hasher);
-        let asked = Key {
+        let read_key = Key {
             pattern: join(&self.pattern, key),
             declared,
             aliases: self.aliases_of(key).collect(),
@@ -342,7 +342,7 @@ impl<'r> Section<'r> {
             said: self.entry(key).is_some(),
         };
         // If two passes request a key, the first one counts: it reads the settings that need a restart.
-        self.reader.log.borrow_mut().keys.entry(join(&self.path, key)).or_insert(asked);
+        self.reader.log.borrow_mut().keys.entry(join(&self.path, key)).or_insert(read_key);
     }
 
     /// Expands the variable in a text. Returns `None` if the variable has no value, which is reported if the section
@@ -428,10 +428,10 @@ fn named(text: &str, expanded: &BTreeSet<(String, String)>) -> String {
         while let Some(at) = rest.find(value.as_str()) {
             let (before, found) = rest.split_at(at);
             let after = found.get(value.len()..).unwrap_or_default().to_owned();
-            let whole =
+            let is_separate =
                 !is_part(before.chars().last().or(text.chars().last())) && !is_part(after.chars().next());
             text.push_str(before);
-            text.push_str(&if whole { format!("${name}") } else { value.clone() });
+            text.push_str(&if is_separate { format!("${name}") } else { value.clone() });
             rest = after;
         }
         text.push_str(&rest);

@@ -47,9 +47,9 @@ pub fn check(file: &Path) -> Result<(), Untrusted> {
         help: "Make its folder readable".to_owned(),
     };
     // The link itself is checked as well, because a user who can change it can point it elsewhere.
-    let place = std::path::absolute(file).map_err(unknown)?;
-    let real = place.canonicalize().map_err(unknown)?;
-    for path in [&place, &real].into_iter().flat_map(|path| path.ancestors()) {
+    let path_as_written = std::path::absolute(file).map_err(unknown)?;
+    let real = path_as_written.canonicalize().map_err(unknown)?;
+    for path in [&path_as_written, &real].into_iter().flat_map(|path| path.ancestors()) {
         let about = path.symlink_metadata().map_err(unknown)?;
         if about.is_symlink() {
             continue;

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 const EXTENSION: &str = "x-";
 
 /// Top-level keys that are common in other programs, with advice on pudu's equivalents.
-const HABITS: &[(&[&str], &str)] = &[
+const FOREIGN_KEYS: &[(&[&str], &str)] = &[
     (
         &[
             "telegram",
@@ -64,7 +64,7 @@ const HABITS: &[(&[&str], &str)] = &[
     (&["db", "storage", "store"], "write `database:`"),
     (
         &["env", "environment"],
-        "variables are in the file .env beside this one; those of commands are `sandbox.environment`",
+        "put variables in `.env` next to this file, and variables for commands in `sandbox.environment`",
     ),
     (&["language", "locale"], "write `channels.language`"),
     (&["timezone", "tz"], "write `channels.timezone`"),
@@ -74,15 +74,16 @@ const HABITS: &[(&[&str], &str)] = &[
 ];
 
 /// Returns advice on a key of other programs.
-fn habit(key: &str) -> Option<&'static str> {
+fn advice_for(key: &str) -> Option<&'static str> {
     let key = key.to_lowercase().replace('-', "_");
-    HABITS.iter().find(|(names, _)| names.contains(&key.as_str())).map(|(_, place)| *place)
+    FOREIGN_KEYS.iter().find(|(names, _)| names.contains(&key.as_str())).map(|(_, place)| *place)
 }
 
 /// Keys that restrict access. Ignoring a misspelt or misplaced one would leave a bot open.
 const CLOSING_KEYS: &[&str] =
     &["allowed_chats", "allowed_guilds", "allowed_users", "approval", "approvers", "pairing"];
-/// Sections whose keys restrict deletion, unapproved actions, sign-in or costs. A misspelt key would leave the default.
+/// Sections whose keys restrict deletion, unapproved actions, sign-in or costs. A misspelt key would fall back to the
+/// default unnoticed.
 const CLOSING_SECTIONS: &[&str] =
     &["approvals", "budgets", "guardrails", "oidc", "retention", "token_budget"];
 /// Maximum number of sections to suggest for a misplaced key. A key that occurs in more sections is too generic for a
@@ -90,13 +91,16 @@ const CLOSING_SECTIONS: &[&str] =
 const MAX_HOMES: usize = 3;
 
 /// Returns the restricting key that this key equals or resembles.
-fn closing(key: &str) -> Option<&'static str> {
+fn restricting_key(key: &str) -> Option<&'static str> {
     nearest(key, CLOSING_KEYS.iter().copied())
 }
 
 /// Returns whether an unknown key must not be ignored, because it probably restricts something.
-fn closes(key: &str, path: &str, meant: &[String]) -> bool {
-    closing(key).is_some() || in_closing(path) || in_closing(key) || meant.iter().any(|key| in_closing(key))
+fn is_restricting(key: &str, path: &str, meant: &[String]) -> bool {
+    restricting_key(key).is_some()
+        || in_closing(path)
+        || in_closing(key)
+        || meant.iter().any(|key| in_closing(key))
 }
 
 /// Returns whether a path is or contains a restricting section.
@@ -118,7 +122,7 @@ pub(super) fn report(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, lo
         match log.sections.get(path) {
             Some(_) if path.is_empty() && entry.key.to_ascii_lowercase().starts_with(EXTENSION) => {}
             Some(known) if !known.contains(&entry.key) => {
-                let habit = habit(&entry.key).filter(|_| path.is_empty());
+                let habit = advice_for(&entry.key).filter(|_| path.is_empty());
                 let meant = match habit {
                     Some(_) => Vec::new(),
                     None => suggestions(&entry.key, path, known, homes, log),
@@ -129,7 +133,7 @@ pub(super) fn report(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, lo
                     (None, names) => format!("did you mean `{}`?", names.join("` or `")),
                 };
                 let is_clear = path.is_empty() && (habit.is_some() || !meant.is_empty());
-                let severity = match is_clear || closes(&entry.key, path, &meant) {
+                let severity = match is_clear || is_restricting(&entry.key, path, &meant) {
                     true => Severity::Error,
                     false => Severity::Warning,
                 };
@@ -156,20 +160,20 @@ fn suggestions(
         return vec![near.to_owned()];
     }
     let ends = |long: &str, short: &str| long.strip_suffix(short).is_some_and(|rest| rest.ends_with('_'));
-    let kin: Vec<_> =
+    let related: Vec<_> =
         known().filter(|other| ends(other, key) || ends(key, other)).map(str::to_owned).collect();
-    if !kin.is_empty() || !matches!(path, "" | "channels") {
-        return kin;
+    if !related.is_empty() || !matches!(path, "" | "channels") {
+        return related;
     }
-    let (key, closes) = closing(key).map_or((key, false), |closing| (closing, true));
-    let there = |(section, keys): (&String, &BTreeSet<String>)| {
+    let (key, restricts) = restricting_key(key).map_or((key, false), |known| (known, true));
+    let path_in = |(section, keys): (&String, &BTreeSet<String>)| {
         (keys.contains(key) && !section.is_empty()).then(|| join(section, key))
     };
-    let found: Vec<_> = log.sections.iter().filter_map(there).collect();
+    let found: Vec<_> = log.sections.iter().filter_map(path_in).collect();
     let mut found = if found.is_empty() { homes(key) } else { found };
     if found.len() > MAX_HOMES {
-        let closes = closes || found.iter().all(|path| in_closing(path));
-        found.truncate(if closes { MAX_HOMES } else { 0 });
+        let restricts = restricts || found.iter().all(|path| in_closing(path));
+        found.truncate(if restricts { MAX_HOMES } else { 0 });
     }
     found
 }

@@ -13,7 +13,7 @@ use super::{
 use indexmap::IndexMap;
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -21,14 +21,18 @@ use std::{
 const SETTLING: Duration = Duration::from_millis(500);
 
 /// Holds the configuration in effect.
-#[derive(Debug)]
 pub struct Watcher {
     start: Start,
     file: PathBuf,
     /// The keys that the daemon was built with.
     built: IndexMap<String, Key>,
     state: Mutex<WatchState>,
+    apply: OnceLock<ApplyFn>,
+    /// Held while an edit is detected, applied and logged, so that no caller continues before an edit is in effect.
+    applying: Mutex<()>,
 }
+
+type ApplyFn = Box<dyn Fn(&HotConfig) + Send + Sync>;
 
 #[derive(Debug)]
 struct WatchState {
@@ -66,7 +70,20 @@ impl Watcher {
         let Config { hot, .. } = &loaded.config;
         let (has_entries, hot) = (loaded.has_entries, Arc::clone(hot));
         let state = WatchState { seen: loaded.stamp, settling: None, has_entries, hot, restart: Vec::new() };
-        Self { start, file, built: loaded.keys.clone(), state: Mutex::new(state) }
+        Self {
+            start,
+            file,
+            built: loaded.keys.clone(),
+            state: Mutex::new(state),
+            apply: OnceLock::new(),
+            applying: Mutex::default(),
+        }
+    }
+
+    /// Detects edits from now on. `apply` puts each into effect before it is logged as applied.
+    pub fn follow(&self, apply: impl Fn(&HotConfig) + Send + Sync + 'static) {
+        let is_first = self.apply.set(Box::new(apply)).is_ok();
+        debug_assert!(is_first, "edits are applied twice");
     }
 
     /// Returns the facts known at the daemon's start.
@@ -74,16 +91,24 @@ impl Watcher {
         &self.start
     }
 
-    /// Checks the file, logs changes, and returns the configuration in effect.
+    /// Checks the file if edits are followed, applies and logs changes, and returns the configuration in effect.
     pub fn current(&self) -> Arc<HotConfig> {
-        match self.poll(Instant::now()) {
+        self.current_at(Instant::now())
+    }
+
+    fn current_at(&self, now: Instant) -> Arc<HotConfig> {
+        let Some(apply) = self.apply.get() else { return Arc::clone(&self.state().hot) };
+        let _applying = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.poll(now) {
             None => {}
             Some(ConfigNews::Broken(error)) => {
                 tracing::error!("refused edited configuration, the previous one stays in effect:\n{error}");
             }
             Some(ConfigNews::Changed { restart, report }) => {
+                let hot = Arc::clone(&self.state().hot);
+                apply(&hot);
                 tracing::info!(file = %self.file.display(), "applied edited configuration");
-                for account in self.state().hot.open_to_the_world() {
+                for account in hot.open_to_the_world() {
                     tracing::warn!(account, "opened account to everyone: {CLOSING}");
                 }
                 report.lines().for_each(|(_, line)| tracing::warn!("{line}"));
@@ -262,6 +287,27 @@ mod tests {
                 format!("broken: {}", error.to_string().rsplit('/').next().unwrap_or_default())
             }
         }
+    }
+
+    #[test]
+    fn an_edit_is_put_into_effect_once_before_it_is_returned() {
+        let mut folder = ConfigFolder::new();
+        folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
+        let Watched { watcher, now } = folder.watch();
+        let users = |hot: &HotConfig| hot.policies["telegram"].allowed_users.clone();
+        let before = users(&watcher.current());
+        let is_edited = move |hot: &HotConfig| users(hot) != before;
+        folder.write("channels: {telegram: {bot_token: one, allowed_users: [1, 2]}}\n");
+        let later = |checks: u32| now.get() + SETTLING * checks;
+        for check in 0..3 {
+            assert!(!is_edited(&watcher.current_at(later(check))), "no component follows edits yet");
+        }
+        let applied = Arc::new(Mutex::new(Vec::new()));
+        let (effect, is_applied) = (Arc::clone(&applied), is_edited.clone());
+        watcher.follow(move |hot| effect.lock().unwrap().push(is_applied(hot)));
+        let returned: Vec<bool> = (3..6).map(|check| is_edited(&watcher.current_at(later(check)))).collect();
+        assert_eq!(returned, [false, true, true]);
+        assert_eq!(*applied.lock().unwrap(), [true]);
     }
 
     #[test]

@@ -76,8 +76,8 @@ impl Aio {
 
     /// Returns whether the API responds.
     pub async fn ready(&self) -> bool {
-        let asked = self.0.http.get(self.url("/v1/sandbox")).timeout(CONNECT_TIMEOUT).send().await;
-        asked.is_ok_and(|answer| answer.status() == StatusCode::OK)
+        let response = self.0.http.get(self.url("/v1/sandbox")).timeout(CONNECT_TIMEOUT).send().await;
+        response.is_ok_and(|answer| answer.status() == StatusCode::OK)
     }
 
     /// Waits until the API responds. Returns `false` on timeout.

@@ -108,17 +108,17 @@ impl Apart {
     async fn fetch(&self) -> Result<Vec<String>, SandboxError> {
         let mut known = self.known.lock().await;
         let look = ShellCommand::new(LIST_OUTPUTS_SCRIPT.to_owned(), LIST_TIMEOUT);
-        let (now, there) = stamps(&self.remote.exec(&look).await?.stdout);
+        let (now, remote_files) = stamps(&self.remote.exec(&look).await?.stdout);
         let mut left = Vec::new();
-        if there.len() > MAX_FILES {
+        if remote_files.len() > MAX_FILES {
             left.push(format!("more than {MAX_FILES} files"));
         }
-        let total: u64 = there.values().map(|stamp| stamp.0).sum();
+        let total: u64 = remote_files.values().map(|stamp| stamp.0).sum();
         if total > self.most {
             left.push(format!("{total} bytes in total, more than sandbox.disk_limit ({})", self.most));
             return Ok(left);
         }
-        for (path, stamp) in there.into_iter().take(MAX_FILES) {
+        for (path, stamp) in remote_files.into_iter().take(MAX_FILES) {
             if known.fetched.get(&path) == Some(&stamp) {
                 continue;
             }

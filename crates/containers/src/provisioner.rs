@@ -84,10 +84,10 @@ impl ProvisionerEngine {
         if self.settings.shared && self.settings.folders.owner() != Some(GEM) {
             share::with_all(order)?;
         }
-        let made = self.create_sandbox(&api, order).await?;
+        let sandbox = self.create_sandbox(&api, order).await?;
         let environment = self.settings.environment.clone();
         let aio = Aio::with_environment(
-            &made.sandbox_url,
+            &sandbox.sandbox_url,
             self.visible_mounts(order),
             environment,
             self.tasks.clone(),

@@ -61,8 +61,8 @@ pub fn setup(
     let shared = changing.iter().filter(|(asks, _)| *asks).map(|(_, tool)| (*tool).to_owned()).collect();
     let mounts = hot.sandbox.mounts.iter().filter(|mount| mount.host.is_dir());
     let mount = |mount: &Mount| PromptMount { path: mount.agent.clone(), read_only: mount.read_only };
-    let named = |name: &Option<String>| named_model(&models, name.as_deref());
-    let (context, title) = (named(&hot.summarization.model), named(&hot.titles.model));
+    let by_name = |name: &Option<String>| named_model(&models, name.as_deref());
+    let (context, title) = (by_name(&hot.summarization.model), by_name(&hot.titles.model));
     let memory = hot.memory.rules.clone();
     Ok(AgentSetup {
         deferred: Arc::new(ToolCatalog::new(deferred)),
@@ -105,8 +105,8 @@ pub fn guardrails(config: &GuardrailsConfig) -> Result<Guards, ModelError> {
         providers.push(Arc::new(Passport::new(source.clone())));
     }
     if let Some(settings) = &config.http {
-        let made = HttpGuardrail::new(settings);
-        providers.push(Arc::new(made.map_err(|error| ModelError::Unreachable(error.to_string()))?));
+        let guardrail = HttpGuardrail::new(settings);
+        providers.push(Arc::new(guardrail.map_err(|error| ModelError::Unreachable(error.to_string()))?));
     }
     Ok(Guards::new(providers, config.fail_closed, config.agent_id.clone()))
 }
@@ -166,8 +166,8 @@ fn models(
     let single = configured.iter().map(|config| model(config, retries, guards));
     let single: Vec<Arc<dyn Model>> = single.collect::<Result<_, _>>()?;
     let with_others = |(config, model): (&ModelConfig, &Arc<dyn Model>)| {
-        let named = |name: &String| single.iter().find(|other| other.name() == name).cloned();
-        let others: Vec<_> = config.fallbacks.iter().filter_map(named).collect();
+        let by_name = |name: &String| single.iter().find(|other| other.name() == name).cloned();
+        let others: Vec<_> = config.fallbacks.iter().filter_map(by_name).collect();
         let model =
             if others.is_empty() { model.clone() } else { Arc::new(Fallback::new(model.clone(), others)) };
         (info(config), model)
@@ -212,12 +212,12 @@ fn tools(hot: &HotConfig, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, Mo
     };
     let without_tls = |error: reqwest::Error| ModelError::Unreachable(error.to_string());
     let guard = Guard::new(AllowedTargets::new(&hot.reachable)).map_err(without_tls)?;
-    let made = hot.offered(shell.is_some()).map(|tool| match &tool.web {
+    let configured = hot.offered(shell.is_some()).map(|tool| match &tool.web {
         Some(config) => web_tool(config, &guard).map_err(without_tls),
         None => Ok(tools::tool(tool.tool.name(), limits)),
     });
     let built_in = tools::BUILT_IN.iter().map(|name| Ok(tools::tool(name, limits)));
-    made.chain(built_in).filter_map(Result::transpose).collect()
+    configured.chain(built_in).filter_map(Result::transpose).collect()
 }
 
 /// Creates a tool that accesses the web.

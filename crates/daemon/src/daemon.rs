@@ -12,11 +12,7 @@ use pudu_gateway::{AnsweringProcess, GatewayState, GatewayToken, SignIn};
 use pudu_kit::home::Home;
 use pudu_schedules::ScheduleRules;
 use pudu_store::{Claim, RunOrigin};
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::mpsc::Receiver};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -83,22 +79,13 @@ impl Daemon {
     pub(crate) fn dispatch(&self, dispatcher: Dispatcher, arrivals: Receiver<InboxItem>, scope: Scope) {
         let (shared, watcher, extensions, machine) =
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone(), self.machine.clone());
-        let last = Mutex::new(watcher.current());
-        let refresh = Arc::new(move || {
-            let hot = watcher.current();
-            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-            if !Arc::ptr_eq(&last, &hot) {
-                apply(&shared, &hot, &machine, &extensions);
-                *last = hot.clone();
-            }
-            hot
-        });
-        let (lines, stop, look) = (self.lines.clone(), self.stop.clone(), refresh.clone());
-        self.tasks.spawn(dispatcher.run(arrivals, move || drop(refresh())));
+        watcher.follow(move |hot| apply(&shared, hot, &machine, &extensions));
+        let (lines, stop, edited) = (self.lines.clone(), self.stop.clone(), watcher.clone());
+        self.tasks.spawn(dispatcher.run(arrivals, move || drop(edited.current())));
         if scope == Scope::Whole {
             self.tasks.spawn(async move {
                 while stop.run_until_cancelled(tokio::time::sleep(CONFIG_POLL_INTERVAL)).await.is_some() {
-                    lines.follow(&look()).await;
+                    lines.follow(&watcher.current()).await;
                 }
             });
         }

@@ -14,8 +14,8 @@ const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 /// Returns models found on this machine, and a line that states which model is used and why.
 pub async fn models(hot: &HotConfig) -> (Vec<ModelConfig>, String) {
     if let Some(ModelConfig { settings, .. }) = hot.models.first() {
-        let place = net::shown_url(&settings.base_url);
-        return (Vec::new(), format!("{} ({} at {place})", settings.name, settings.model));
+        let url = net::shown_url(&settings.base_url);
+        return (Vec::new(), format!("{} ({} at {url})", settings.name, settings.model));
     }
     let found: Vec<ModelConfig> =
         installed().await.iter().filter_map(|name| ModelConfig::ollama(name)).collect();

@@ -71,7 +71,14 @@ impl LoginFile {
         String::from_utf8(opened.to_vec()).map(|text| Some(text.into())).map_err(|_| broken())
     }
 
+    /// Waits until no other process and no other thread changes the logins.
+    fn lock(&self) -> Result<fs::File, String> {
+        let locked = fs::File::open(&self.home).and_then(|folder| folder.lock().map(|()| folder));
+        locked.map_err(|error| described(&self.home, &error))
+    }
+
     fn seal(&self, server: &str, login: &SecretString) -> Result<(), String> {
+        let _lock = self.lock()?;
         let mut logins = self.read()?;
         let mut nonce = [0; NONCE_LEN];
         getrandom::fill(&mut nonce).map_err(|error| format!("no randomness: {error}"))?;
@@ -105,6 +112,25 @@ impl LoginVault for LoginFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn logins_that_are_stored_at_once_are_all_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let vault = || LoginFile::new(home.path().to_owned());
+        let names: Vec<String> = (0..8).map(|number| format!("server-{number}")).collect();
+        let store = |name: String| {
+            let vault = vault();
+            tokio::spawn(async move { vault.store(&name, name.clone().into()).await })
+        };
+        let stored: Vec<_> = names.iter().cloned().map(store).collect();
+        for stored in stored {
+            assert_eq!(stored.await.unwrap(), Ok(()));
+        }
+        for name in &names {
+            let login = vault().load(name).await.unwrap().unwrap();
+            assert_eq!(login.expose_secret(), name);
+        }
+    }
 
     #[tokio::test]
     async fn a_login_is_sealed_and_belongs_to_its_server() {

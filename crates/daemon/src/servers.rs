@@ -136,14 +136,16 @@ impl Extensions {
             Ok(config) => config,
             Err(report) => return tracing::error!("failed to load extensions: {report}"),
         };
-        match (self.current(), config) {
-            (Some(servers), config) => servers.replace(config.unwrap_or_default(), all).await,
-            (None, Some(config)) => {
-                let servers = Arc::new(Servers::connect(config).await);
-                *self.servers.lock().unwrap_or_else(PoisonError::into_inner) = Some(servers);
+        let servers = match (self.current(), &config) {
+            (Some(servers), _) => servers,
+            (None, None) => return,
+            // Stored before they start, so that reports show which ones are starting.
+            (None, Some(_)) => {
+                let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+                Arc::clone(servers.get_or_insert_default())
             }
-            (None, None) => {}
-        }
+        };
+        servers.replace(config.unwrap_or_default(), all).await;
     }
 
     fn current(&self) -> Option<Arc<Servers>> {

@@ -34,9 +34,9 @@ pub fn open(start: &Start, fixed: &Fixed, file: Option<&Path>) -> Result<Skills>
 /// Returns a line for each nonexistent skill that a sub-agent names. This is not an error, because a user may have a
 /// skill of that name.
 pub fn unknown(subagents: &[Subagent], catalog: &Catalog) -> Vec<String> {
-    let named =
+    let listed =
         subagents.iter().flat_map(|kind| kind.skills.iter().flatten().map(move |skill| (kind, skill)));
-    let missing = named.filter(|(_, skill)| catalog.get(skill).is_none());
+    let missing = listed.filter(|(_, skill)| catalog.get(skill).is_none());
     missing
         .map(|(kind, skill)| {
             format!("the sub-agent {} lists the skill {skill}, which does not exist", kind.name)

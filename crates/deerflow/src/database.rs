@@ -107,8 +107,8 @@ impl SourceReader {
         let marks = marks(file);
         let logged = matches!(marks, [_, Some((bytes, _))] if bytes > 0);
         let copy = if logged { Some(copied(file).map_err(|why| ImportError::io(file, why))?) } else { None };
-        let place = copy.as_ref().map_or_else(|| file.to_owned(), |copy| copy.path().join("deerflow.db"));
-        let url = url::Url::from_file_path(std::path::absolute(&place).unwrap_or(place));
+        let path = copy.as_ref().map_or_else(|| file.to_owned(), |copy| copy.path().join("deerflow.db"));
+        let url = url::Url::from_file_path(std::path::absolute(&path).unwrap_or(path));
         let url = url
             .map_err(|()| ImportError::Source(format!("{} is not a valid database path", file.display())))?;
         // The copy is private; the original must not be changed.

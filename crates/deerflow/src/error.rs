@@ -1,4 +1,4 @@
-//! Errors that prevent an import. Problems with single items are entries of the report.
+//! Errors that prevent an import. Problems with individual items are listed in the report.
 
 use pudu_memory::MemoryError;
 use pudu_store::StoreError;
@@ -15,7 +15,7 @@ pub enum ImportError {
     Missing(PathBuf),
     /// The path is a file.
     #[error("{} is not a folder; give DeerFlow's project folder or its `.deer-flow`", .0.display())]
-    NoFolder(PathBuf),
+    NotAFolder(PathBuf),
     /// Another process is writing to the database.
     #[error("{} is in use; stop DeerFlow and import again", .0.display())]
     InUse(PathBuf),
@@ -45,7 +45,7 @@ impl From<rusqlite::Error> for ImportError {
 }
 
 impl ImportError {
-    /// Converts an error of sqlx, whose errors do not repeat a password in the database URL.
+    /// Converts an sqlx error. sqlx errors never contain the URL's password.
     #[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]
     pub(crate) fn database(error: sqlx::Error) -> Self {
         Self::Source(error.to_string())

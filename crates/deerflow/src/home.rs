@@ -29,7 +29,7 @@ impl DeerFlowHome {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(ImportError::Missing(dir.to_owned()));
             }
-            Ok(found) if !found.is_dir() => return Err(ImportError::NoFolder(dir.to_owned())),
+            Ok(found) if !found.is_dir() => return Err(ImportError::NotAFolder(dir.to_owned())),
             _ => {}
         }
         let below = [dir.join(".deer-flow"), dir.join("backend/.deer-flow"), dir.to_owned()];

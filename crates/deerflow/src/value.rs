@@ -200,11 +200,11 @@ mod tests {
 
     #[test]
     fn invalid_truncated_deep_and_pickled_values_are_refused() {
-        let whole = packed(&Packed::Array(vec![Packed::from("word"); 3]));
-        for end in 0..whole.len() {
-            assert_eq!(read("msgpack", &whole[..end]), Err(ValueError::Damaged), "{end}");
+        let full = packed(&Packed::Array(vec![Packed::from("word"); 3]));
+        for end in 0..full.len() {
+            assert_eq!(read("msgpack", &full[..end]), Err(ValueError::Damaged), "{end}");
         }
-        assert_eq!(read("msgpack", &[whole, vec![0xc0]].concat()), Err(ValueError::Damaged));
+        assert_eq!(read("msgpack", &[full, vec![0xc0]].concat()), Err(ValueError::Damaged));
         let mut deep = vec![0x91; 100_000];
         deep.push(0xc0);
         assert_eq!(read("msgpack", &deep), Err(ValueError::Deep));

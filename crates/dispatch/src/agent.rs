@@ -1,5 +1,4 @@
-//! Determines which agent answers in a conversation: the one chosen with `/agent`, as far as the bot's rules allow
-//! it.
+//! Determines which agent answers in a conversation: the one chosen with `/agent`, if the bot's rules allow it.
 //!
 //! The choice is stored with the conversation. If the bot has a fixed agent, choices have no effect, not even earlier
 //! ones.
@@ -21,7 +20,7 @@ use pudu_texts::Language;
 use std::sync::Arc;
 
 /// Prefix of a stored choice whose agent is being created. The agent's name follows.
-const NEW: &str = "new:";
+const NEW_PREFIX: &str = "new:";
 /// Prefix of a stored choice while the lead agent's soul is being rewritten. The old soul's fingerprint follows.
 const BOOTSTRAP: &str = "bootstrap:";
 
@@ -39,7 +38,7 @@ pub(super) enum AgentChoice {
 impl AgentChoice {
     /// Parses a stored choice.
     pub(super) fn parse(text: &str) -> Self {
-        if let Some(name) = text.strip_prefix(NEW) {
+        if let Some(name) = text.strip_prefix(NEW_PREFIX) {
             return Self::New(name.to_owned());
         }
         match text.strip_prefix(BOOTSTRAP) {
@@ -53,7 +52,7 @@ impl AgentChoice {
         match self {
             Self::Lead => LEAD.to_owned(),
             Self::Named(name) => name.clone(),
-            Self::New(name) => format!("{NEW}{name}"),
+            Self::New(name) => format!("{NEW_PREFIX}{name}"),
             Self::Bootstrap(mark) => format!("{BOOTSTRAP}{mark}"),
         }
     }
@@ -73,7 +72,7 @@ pub(super) async fn settle<'s>(
     let owner = shared.owner_of(speaker);
     let session = AgentSession { user, ..policy.session(person) };
     let choosing = policy.choosing(person);
-    let named = |session: AgentSession, name| AgentSession {
+    let with_agent = |session: AgentSession, name| AgentSession {
         agent: Some(name),
         agents_of: Some(owner.clone()),
         ..session
@@ -83,14 +82,14 @@ pub(super) async fn settle<'s>(
     };
     match choice {
         AgentChoice::Lead => AgentSession { agent: None, ..session },
-        AgentChoice::Named(name) => named(session, name),
+        AgentChoice::Named(name) => with_agent(session, name),
         AgentChoice::New(name) if shared.agent.has_agent(&name, Some(&owner)).await => {
             // The agent exists now, so it becomes an ordinary choice.
             let keep = || shared.db.set_agent(key, Some(&name));
             retry_until_stored("failed to store choice of agent", keep).await;
-            named(session, name)
+            with_agent(session, name)
         }
-        AgentChoice::New(name) if may_make(&policy, person, &owner) => {
+        AgentChoice::New(name) if may_create(&policy, person, &owner) => {
             AgentSession { agent: None, authoring: Authoring::New(name), ..session }
         }
         AgentChoice::Bootstrap(mark) if may_bootstrap(&policy, person) => {
@@ -108,7 +107,7 @@ pub(super) async fn settle<'s>(
 
 /// Returns whether a person may create an agent for `owner`, which is their own user or the room. The local user's
 /// agents are shared.
-pub(super) fn may_make(policy: &AccountRules, person: &str, owner: &UserId) -> bool {
+pub(super) fn may_create(policy: &AccountRules, person: &str, owner: &UserId) -> bool {
     let is_shared = *owner == UserId::local();
     policy.choosing(person) == Choosing::Create && (!is_shared || policy.may_change_shared(person))
 }
@@ -135,7 +134,7 @@ pub(super) async fn skills(shared: &Shared, session: &AgentSession, user: &UserI
     }
 }
 
-/// Returns the message to users about a refused name or an unusable agent.
+/// Returns the user-facing message for an agent error.
 pub(super) fn problem(language: Language, error: &AgentError) -> String {
     match error {
         AgentError::Unknown(name) => language.agent_unknown(name),

@@ -1,4 +1,4 @@
-//! Answers of a conversation to single events, such as commands.
+//! Replies to single events of a conversation, such as commands.
 
 use super::{conversation::ConversationActor, reply};
 use crate::bus::InboxItem;

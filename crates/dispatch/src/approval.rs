@@ -113,14 +113,14 @@ impl Shared {
 }
 
 /// Returns whether the sender may decide. If approvers are named, only they may.
-fn may_decide(account: &Account, arrival: &InboxItem, asked: &Approval) -> bool {
+fn may_decide(account: &Account, arrival: &InboxItem, approval: &Approval) -> bool {
     let (address, sender) = (&arrival.inbound.address, &arrival.inbound.sender);
     let policy = account.policy();
-    let named = match policy.approvers.is_empty() {
-        true => asked.person == sender.id,
+    let is_approver = match policy.approvers.is_empty() {
+        true => approval.person == sender.id,
         false => policy.approvers.contains(&sender.id),
     };
-    named && asked.account == address.account
+    is_approver && approval.account == address.account
 }
 
 #[cfg(test)]

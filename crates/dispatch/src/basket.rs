@@ -129,7 +129,7 @@ impl<'a> Basket<'a> {
         let fetch = channel.download(attachment, &part, limit);
         let fetched = self.cancel.run_until_cancelled(fetch).await;
         let mut transcription = None;
-        let kept = match fetched {
+        let stored = match fetched {
             None => Err(FetchProblem::Stopped),
             Some(Err(error)) => Err(error.into()),
             Some(Ok(size)) => {
@@ -145,7 +145,7 @@ impl<'a> Basket<'a> {
         };
         // After success, the file has already been moved.
         tokio::fs::remove_file(&part).await.ok();
-        let mut file = kept?;
+        let mut file = stored?;
         if self.read {
             let read = self.shared.agent.read_document(self.thread, &mut file);
             // Stopping the turn also stops the conversion.

@@ -72,8 +72,8 @@ impl Shared {
     /// Returns the rules of an event's account if the account buffers messages of that chat.
     fn buffering(&self, inbound: &Inbound) -> Option<Arc<AccountRules>> {
         let rules = self.accounts.get(&inbound.address.account)?.policy();
-        let wanted = rules.context.is_buffered() && !inbound.private;
-        (wanted && rules.access.chats.permits(&inbound.address.chat)).then_some(rules)
+        let is_buffered = rules.context.is_buffered() && !inbound.private;
+        (is_buffered && rules.access.chats.permits(&inbound.address.chat)).then_some(rules)
     }
 
     /// Buffers a message that does not address the bot, or changes a buffered one.

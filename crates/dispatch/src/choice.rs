@@ -16,7 +16,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 
 /// Maximum number of lookups of the message above a press.
-const LOOKS: u32 = 20;
+const MAX_LOOKUPS: u32 = 20;
 /// Interval between two lookups.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum length of a shown name or label, in characters.
@@ -51,7 +51,7 @@ impl Shared {
         let read = || self.db.offered(&address.account, &address.chat, message);
         let look = async || retry_until_stored("failed to read the choices of a press", read).await.flatten();
         let mut found = look().await;
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_LOOKUPS {
             if found.is_some() {
                 break;
             }
@@ -126,6 +126,6 @@ fn chosen(offered: &Offered, inbound: &Inbound) -> Option<(FinalView, String)> {
     };
     let text = format!("{}\n\n{note}", view.text).trim_start().to_owned();
     let view = FinalView { text, choices: Vec::new(), form: None, note: Some(note), ..view };
-    let kept = serde_json::to_string(&view).ok()?;
-    Some((view, kept))
+    let json = serde_json::to_string(&view).ok()?;
+    Some((view, json))
 }

@@ -1,5 +1,5 @@
-//! The slash commands: one file for each, and one table that help, menus and suggestions are built from. Skills and the
-//! prompts of MCP servers are started in the same way, and are listed after the commands.
+//! Slash commands: one file each, and one table that help, menus and suggestions are built from. Skills and the prompts
+//! of MCP servers are started in the same way, and are listed after the commands.
 //!
 //! To add a command, add a file with its [`CommandSpec`] and a line in [`TABLE`].
 

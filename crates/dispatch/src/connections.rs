@@ -70,9 +70,9 @@ impl Connections {
     /// Applies an edited configuration to the bots. A bot whose channel cannot be created stays unchanged.
     pub async fn follow(&self, hot: &HotConfig) {
         let mut book = self.book.lock().await;
-        let wanted = |name: &str| hot.accounts.iter().any(|account| account.name == *name);
-        let gone: Vec<String> = book.open.keys().filter(|name| !wanted(name)).cloned().collect();
-        for name in gone {
+        let is_configured = |name: &str| hot.accounts.iter().any(|account| account.name == *name);
+        let removed: Vec<String> = book.open.keys().filter(|name| !is_configured(name)).cloned().collect();
+        for name in removed {
             tracing::info!(account = name, "disconnecting bot that is no longer configured");
             self.retire(&mut book, &name);
             if let Some(line) = book.open.remove(&name) {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::bus::{InboxItem, OutboxItem};
 use pudu_base::{RunId, ThreadFolder, ThreadId};
-use pudu_channels::{FinalView, InboundKind, ReplyTarget};
+use pudu_channels::{FinalView, Inbound, InboundKind, ReplyTarget};
 use pudu_config::FollowUpMode;
 use pudu_runs::Control;
 use pudu_store::{ConversationRow, InboxItemId, NewTurn, TurnId};
@@ -147,7 +147,7 @@ impl ConversationActor {
             return self.wait(arrival);
         }
         self.follow_up = true;
-        self.acknowledge(&arrival);
+        let inbound = arrival.inbound.clone();
         match self.scope.mode().await {
             FollowUpMode::Queue => self.wait(arrival),
             FollowUpMode::Steer => self.steer(arrival).await,
@@ -158,6 +158,8 @@ impl ConversationActor {
                 self.wait(arrival);
             }
         }
+        // Only now, because it says that the message is taken.
+        self.acknowledge(inbound);
     }
 
     /// Queues a message until the current turn ends.
@@ -229,8 +231,8 @@ impl ConversationActor {
         self.scope.shared.outbox.stop_files(&self.scope.key) || stopped
     }
 
-    pub(super) fn acknowledge(&self, arrival: &InboxItem) {
-        let (account, inbound) = (self.scope.account.clone(), arrival.inbound.clone());
+    pub(super) fn acknowledge(&self, inbound: Inbound) {
+        let account = self.scope.account.clone();
         self.scope.shared.tasks.spawn(async move {
             if let Err(error) = account.channel().acknowledge(&inbound.address, &inbound.message).await {
                 tracing::debug!(%error, "failed to acknowledge message");

@@ -1,5 +1,5 @@
-//! Converts people's messages to messages of a thread. Attachments are fetched from the platform into the thread's
-//! uploads, and documents are converted.
+//! Converts users' messages to thread messages. Attachments are fetched from the platform into the thread's uploads,
+//! and documents are converted.
 
 use super::{
     account::{Account, AccountRules},

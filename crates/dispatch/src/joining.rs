@@ -42,10 +42,10 @@ pub(super) struct JoinRoute {
 
 /// Outcome of ending a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartOutcome {
+pub enum UnlinkOutcome {
     /// The person is a separate user now.
     Left,
-    /// Only others are separate users now: those who joined by the person's code, or shared the person's own user.
+    /// Only other users were unlinked: those who joined with this user's code or shared their user.
     Others,
     /// The person was a separate user already.
     Already,
@@ -131,17 +131,17 @@ impl Shared {
             name: name.to_owned(),
             at,
         };
-        let shows = identity(account, &sender.id, &sender.name);
+        let joined = identity(account, &sender.id, &sender.name);
         let issuer = identity(&offer.account, &offer.person, &offer.name);
         // Several people may share the local user, so its memory is not merged.
-        let brings = Some(self.user(account, &sender.id)).filter(|user| *user != UserId::local());
+        let merged_user = Some(self.user(account, &sender.id)).filter(|user| *user != UserId::local());
         let route = serde_json::to_string(&notice_route).unwrap_or_default();
-        if !self.db.join(&hash(code), shows, issuer, brings, &route).await? {
+        if !self.db.join(&hash(code), joined, issuer, merged_user, &route).await? {
             return Ok(JoinOutcome::Refused);
         }
         self.users.join(account, &sender.id, offer.user.clone());
         self.users.join(&offer.account, &offer.person, offer.user.clone());
-        tracing::info!(account, person = sender.id, user = %offer.user, "linked two people to one user");
+        tracing::info!(account, person = sender.id, user = %offer.user, "linked two identities to one user");
         self.agent.merge_memories().await;
         let text = offer.route.target.language.joined_by(account, &sender.name);
         self.notify(&offer.account, &offer.route, text).await;
@@ -150,7 +150,7 @@ impl Shared {
 
     /// Makes the sender of an event a separate user again, as well as everyone who joined by their code or shares their
     /// own user.
-    pub(super) async fn part(self: &Arc<Self>, inbound: &Inbound) -> Result<PartOutcome, StoreError> {
+    pub(super) async fn part(self: &Arc<Self>, inbound: &Inbound) -> Result<UnlinkOutcome, StoreError> {
         let Inbound { address, sender, .. } = inbound;
         self.part_person(&address.account, &sender.id, &sender.name).await
     }
@@ -161,9 +161,9 @@ impl Shared {
         account: &str,
         person: &str,
         name: &str,
-    ) -> Result<PartOutcome, StoreError> {
+    ) -> Result<UnlinkOutcome, StoreError> {
         let parted = self.agent.part(account, person).await?;
-        let mut outcome = PartOutcome::Already;
+        let mut outcome = UnlinkOutcome::Already;
         for one in parted {
             self.users.part(&one.account, &one.person);
             tracing::info!(
@@ -172,12 +172,12 @@ impl Shared {
                 "unlinked a person, who is a separate user again"
             );
             if (one.account.as_str(), one.person.as_str()) == (account, person) {
-                if outcome == PartOutcome::Already {
-                    outcome = PartOutcome::Left;
+                if outcome == UnlinkOutcome::Already {
+                    outcome = UnlinkOutcome::Left;
                 }
                 continue;
             }
-            outcome = PartOutcome::Others;
+            outcome = UnlinkOutcome::Others;
             if let Ok(route) = serde_json::from_str::<JoinRoute>(&one.route) {
                 let text = route.target.language.parted_by(name);
                 self.notify(&one.account, &route, text).await;

@@ -14,7 +14,7 @@ use std::{io::Write, os::unix::fs::OpenOptionsExt, path::Path, time::Duration};
 use url::Url;
 
 /// Prefix of a path that names a file kept by `sent.rs`.
-const KEPT: &str = "sent:";
+const SENT_PREFIX: &str = "sent:";
 
 /// Lifetime of a link.
 pub const GOOD_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -46,7 +46,7 @@ pub struct OpenedLink {
 impl OpenedLink {
     /// Returns the name of the kept file that the link opens; `None` if it opens a file of the thread.
     pub fn kept(&self) -> Option<&str> {
-        self.path.strip_prefix(KEPT)
+        self.path.strip_prefix(SENT_PREFIX)
     }
 }
 
@@ -75,7 +75,7 @@ impl Links {
 
     /// Creates a link to a kept file; `None` without a public URL.
     pub fn to_kept(&self, thread: &ThreadId, path: &Path, now: i64) -> Option<Url> {
-        self.to(thread, &format!("{KEPT}{}", path.file_name()?.to_str()?), now)
+        self.to(thread, &format!("{SENT_PREFIX}{}", path.file_name()?.to_str()?), now)
     }
 
     /// Verifies and reads a link; `None` if it is forged or has expired.

@@ -105,7 +105,7 @@ impl ConversationActor {
     /// Answers the last question again, once the current run is done.
     pub(super) async fn retry(&mut self, arrival: InboxItem) {
         if self.running.is_some() {
-            self.acknowledge(&arrival);
+            self.acknowledge(arrival.inbound.clone());
             match self.again.replace(arrival) {
                 // A replaced request for a summary gets its answer now.
                 Some(before) if compacts(&before) => {

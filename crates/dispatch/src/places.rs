@@ -61,9 +61,9 @@ pub(super) fn remember(shared: &Arc<Shared>, inbound: &Inbound, key: &str) {
     let (shared, address, key) = (shared.clone(), inbound.address.clone(), key.to_owned());
     let message = [inbound.message.clone()];
     shared.clone().tasks.spawn(async move {
-        let kept =
+        let recorded =
             shared.db.record(&address.account, &address.chat, &message, &key, false, clock::now()).await;
-        if let Err(error) = kept {
+        if let Err(error) = recorded {
             tracing::warn!(%error, "failed to store conversation of message: replies to it will begin a new one");
         }
     });

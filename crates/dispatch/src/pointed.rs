@@ -101,14 +101,14 @@ impl PointedReader<'_> {
         let context = self.policy.context;
         if context.is_buffered() {
             let newest = said.last().unwrap_or(first);
-            let taken = self.shared.take_buffered(context, first, &newest.inbound).await;
-            return taken.map_err(|error| SendError::Refused(error.to_string()));
+            let buffered = self.shared.take_buffered(context, first, &newest.inbound).await;
+            return buffered.map_err(|error| SendError::Refused(error.to_string()));
         }
         let oldest = context.oldest(clock::now());
         let since = self.place.last_talk.map_or(oldest, |last| last.max(oldest));
         let except: Vec<String> = said.iter().map(|arrival| arrival.inbound.message.clone()).collect();
-        let wanted = RecentMessages { max: context.messages, since, except: &except };
-        self.account.channel().recent(&first.inbound, wanted).await
+        let query = RecentMessages { max: context.messages, since, except: &except };
+        self.account.channel().recent(&first.inbound, query).await
     }
 
     /// Returns the recent messages of the bot and of people that the account admits. Other people's messages are left

@@ -68,7 +68,7 @@ pub(super) enum EventKind {
 pub(super) enum ConversationCandidate {
     /// The conversation that a message belongs to.
     ChainOf(String),
-    /// A conversation in which a run answers a question of the sender: `own` if it is such a conversation, or else the
+    /// A conversation in which a run answers the sender's question: `own` if it is such a conversation, or else the
     /// newest.
     AtWork { base: String, topics: bool, own: Option<String> },
     /// The chat's most recently active conversation.

@@ -1,5 +1,5 @@
-//! Copies of files to send. A file may be sent long after the run that made it, and the agent's commands could change
-//! it in between. The copies are kept here, where commands cannot reach them.
+//! Copies of files that will be sent. A file may be sent long after the run that made it, and the agent's commands
+//! could change it in between. The copies are kept here, where commands cannot reach them.
 
 use pudu_base::{MessageId, SandboxError, digest};
 use pudu_sandbox::ThreadFiles;
@@ -15,21 +15,21 @@ const FOLDER: &str = "sent";
 /// File name of an approval's whole text.
 pub const ASKED: &str = "request.txt";
 /// Maximum age of a kept file.
-const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Maximum size of all kept files together, in bytes. A larger file is not sent.
-const ROOM: u64 = 2 * 1024 * 1024 * 1024;
+const MAX_TOTAL_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 /// Maximum number of files kept.
 const MAX_SENT_FILES: usize = 4096;
 
 /// Keeps a copy of a thread's file and returns its path. No command can change the copy.
 pub async fn keep(home: &Path, files: &ThreadFiles, path: &str) -> Result<PathBuf, SandboxError> {
     let folder = home.join(FOLDER);
-    let made = tokio::fs::create_dir_all(&folder).await;
-    made.map_err(|source| SandboxError::Io { path: path.to_owned(), source })?;
-    let kept = files.keep(path, &folder, MessageId::fresh().as_str(), ROOM).await?;
+    let created = tokio::fs::create_dir_all(&folder).await;
+    created.map_err(|source| SandboxError::Io { path: path.to_owned(), source })?;
+    let copy = files.keep(path, &folder, MessageId::fresh().as_str(), MAX_TOTAL_BYTES).await?;
     make_more_room(folder).await;
-    Ok(kept)
+    Ok(copy)
 }
 
 /// Returns the path of a kept file by its name. Other paths cannot be reached.
@@ -50,11 +50,11 @@ pub async fn keep_text(home: &Path, text: &str) -> io::Result<PathBuf> {
 
 /// Keeps a text to be sent as a file under its owner's mark, so that the owner can have it deleted.
 pub async fn keep_of(home: &Path, owner: &str, text: &str) -> io::Result<PathBuf> {
-    let kept = keep_text(home, text).await?;
-    let mut name = kept.file_name().unwrap_or_default().to_owned();
+    let copy = keep_text(home, text).await?;
+    let mut name = copy.file_name().unwrap_or_default().to_owned();
     name.push(mark(owner));
-    let marked = kept.with_file_name(name);
-    tokio::fs::rename(&kept, &marked).await?;
+    let marked = copy.with_file_name(name);
+    tokio::fs::rename(&copy, &marked).await?;
     Ok(marked)
 }
 
@@ -87,26 +87,26 @@ fn remove_marked(folder: &Path, mark: &str) -> io::Result<()> {
 }
 
 async fn make_more_room(folder: PathBuf) {
-    let made = pudu_kit::blocking::run(move || make_room(&folder, ROOM, MAX_SENT_FILES)).await;
-    if let Ok(Err(error)) = made {
+    let outcome = pudu_kit::blocking::run(move || make_room(&folder, MAX_TOTAL_BYTES, MAX_SENT_FILES)).await;
+    if let Ok(Err(error)) = outcome {
         tracing::warn!(%error, "failed to create folder for sent files");
     }
 }
 
 /// Deletes the oldest files until the remaining ones are within the limits. The newest always stays. File names begin
 /// with the time, so they sort by age.
-fn make_room(folder: &Path, room: u64, most: usize) -> io::Result<()> {
+fn make_room(folder: &Path, room: u64, max_files: usize) -> io::Result<()> {
     let mut names = fs::read_dir(folder)?
         .map(|entry| entry.map(|entry| entry.file_name()))
         .collect::<io::Result<Vec<_>>>()?;
     names.sort_unstable_by(|a, b| b.cmp(a));
-    let mut taken = 0_u64;
+    let mut total_bytes = 0_u64;
     for (place, name) in names.iter().enumerate() {
         let path = folder.join(name);
         // Another task may have deleted it already.
         let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
-        taken = taken.saturating_add(metadata.len());
-        if place > 0 && (place >= most || taken > room) {
+        total_bytes = total_bytes.saturating_add(metadata.len());
+        if place > 0 && (place >= max_files || total_bytes > room) {
             remove(&path)?;
         }
     }
@@ -120,10 +120,10 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Deletes files older than `KEPT`.
+/// Deletes files older than `MAX_AGE`.
 pub async fn sweep(home: &Path) {
     let folder = home.join(FOLDER);
-    let swept = pudu_kit::blocking::run(move || sweep_before(&folder, SystemTime::now() - KEPT)).await;
+    let swept = pudu_kit::blocking::run(move || sweep_before(&folder, SystemTime::now() - MAX_AGE)).await;
     if let Ok(Err(error)) = swept {
         tracing::warn!(%error, "failed to remove sent files");
     }
@@ -158,10 +158,10 @@ mod tests {
                 fs::write(home.path().join(name), vec![0; length]).unwrap();
             }
             make_room(home.path(), room, most).unwrap();
-            let mut left: Vec<_> =
+            let mut remaining: Vec<_> =
                 fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-            left.sort();
-            assert_eq!(left, expect, "{room} {most}");
+            remaining.sort();
+            assert_eq!(remaining, expect, "{room} {most}");
         };
         check(55, 9, &["1", "2", "3", "4"]);
         check(54, 9, &["2", "3", "4"]);

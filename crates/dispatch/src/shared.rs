@@ -152,9 +152,9 @@ impl Shared {
     /// Transfers data to the user that takes it over. Memories may be in use, so they are merged in the background.
     pub async fn adopt(&self) {
         let runs = self.runs.clone();
-        let given = self.tasks.spawn(async move { runs.adopt_threads().await });
+        let adoption = self.tasks.spawn(async move { runs.adopt_threads().await });
         // With very many threads, the last ones become visible later.
-        tokio::time::timeout(ADOPTION_WAIT, given).await.ok();
+        tokio::time::timeout(ADOPTION_WAIT, adoption).await.ok();
         let agent = self.agent.clone();
         self.tasks.spawn(async move { agent.merge_memories().await });
     }

@@ -1,4 +1,4 @@
-//! The running sub-agents as shown while the agent works: one line each, with its activity.
+//! Renders the running sub-agents while the agent works: one line each, with its activity.
 //!
 //! Deliberately absent: finished sub-agents. A reader of the answer does not need the steps that led to it.
 

@@ -1,4 +1,4 @@
-//! The agent's to-do list as people see it: short enough for a phone, shown while the agent works and when it did not
+//! Renders the agent's to-do list for users: short enough for a phone, shown while the agent works and when it did not
 //! finish.
 //!
 //! Deliberately absent: the list in a complete answer, whose reader does not need the steps that led to it.
@@ -22,10 +22,10 @@ pub(super) fn live(language: Language, todos: &[Todo]) -> String {
     }
     let room = MAX_LINES - 1 - usize::from(done > 0);
     let all_done = (done > 0).then(|| format!("✅ {}", language.todos_done(done)));
-    let shown: Vec<String> = open().take(room).map(line).collect();
-    let rest = (todos.len() - done).saturating_sub(shown.len());
+    let lines: Vec<String> = open().take(room).map(line).collect();
+    let rest = (todos.len() - done).saturating_sub(lines.len());
     let more = (rest > 0).then(|| language.more(rest));
-    all_done.into_iter().chain(shown).chain(more).collect::<Vec<_>>().join("\n")
+    all_done.into_iter().chain(lines).chain(more).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns a sentence on how far the agent got; empty if everything is done.
@@ -35,9 +35,9 @@ pub(super) fn left(language: Language, todos: &[Todo]) -> String {
         return String::new();
     }
     let more = open.len().saturating_sub(MAX_NAMED);
-    let named = open.iter().take(MAX_NAMED).map(|todo| entry(todo));
-    let named: Vec<String> = named.chain((more > 0).then(|| language.more(more))).collect();
-    language.todos_left(todos.len(), todos.len() - open.len(), named.join(language.task_gap()))
+    let entries = open.iter().take(MAX_NAMED).map(|todo| entry(todo));
+    let entries: Vec<String> = entries.chain((more > 0).then(|| language.more(more))).collect();
+    language.todos_left(todos.len(), todos.len() - open.len(), entries.join(language.task_gap()))
 }
 
 fn line(todo: &Todo) -> String {

@@ -1,4 +1,4 @@
-//! One turn: from people's messages to the reply that they see.
+//! Executes one turn: from the users' messages to the visible reply.
 
 use super::{
     account::{Account, AccountRules, AgentSession},
@@ -132,8 +132,8 @@ impl TurnJob {
     /// Returns the person who is answered.
     fn asker(&self, policy: &AccountRules) -> Asker {
         let (account, person) = (self.reply_target.address.account.clone(), self.reply_target.sender.clone());
-        let mut said = self.said.iter().rev().map(|arrival| &arrival.inbound.sender);
-        let name = said.find(|sender| sender.id == person).map(|sender| sender.name.clone());
+        let mut senders = self.said.iter().rev().map(|arrival| &arrival.inbound.sender);
+        let name = senders.find(|sender| sender.id == person).map(|sender| sender.name.clone());
         let unheard = self.reply_target.private && policy.has_others_decide(&person);
         Asker { account, name: name.unwrap_or_else(|| person.clone()), person, cannot_approve: unheard }
     }
@@ -376,16 +376,16 @@ fn hand_over<'a>(
     account: &'a Arc<Account>,
     job: &'a TurnJob,
     key: &str,
-    whole: &str,
+    full_text: &str,
 ) -> BoxFuture<'a, ()> {
-    let (turn, whole) = (approval::reading(key), scrub::hide_in_talk(whole).into_owned());
+    let (turn, full_text) = (approval::reading(key), scrub::hide_in_talk(full_text).into_owned());
     Box::pin(async move {
-        let kept = sent::keep_text(&shared.home, &whole).await;
-        if let Err(error) = &kept {
+        let copy = sent::keep_text(&shared.home, &full_text).await;
+        if let Err(error) = &copy {
             tracing::error!(%error, "failed to write the request to a file, so it cannot be approved");
         }
         // Without its file, the reply is refused, and so are approvals.
-        let path = kept.unwrap_or_default();
+        let path = copy.unwrap_or_default();
         let link = shared.links.to_kept(&job.thread, &path, clock::now());
         let language = job.reply_target.language;
         let link = link.map(|link| language.asked_whole_link(link)).unwrap_or_default();
@@ -497,14 +497,14 @@ mod tests {
         db.open_turn(&turn).await.unwrap();
         assert_eq!(find_shown(&db, &turn.id, reply_target.clone()).await, reply_target);
         let handle = ReplyHandle { state: serde_json::json!({"id": 8}), messages: vec!["8".into()] };
-        let kept = ShownReply {
+        let shown_reply = ShownReply {
             handle: serde_json::to_string(&handle).unwrap(),
             conversation: "c".into(),
             account: "a".into(),
             chat: "1".into(),
             messages: handle.messages.clone(),
         };
-        db.save_handle(&turn.id, &kept, 2).await.unwrap();
+        db.save_handle(&turn.id, &shown_reply, 2).await.unwrap();
         let expect = ReplyTarget { saved: Some(handle), ..reply_target.clone() };
         assert_eq!(find_shown(&db, &turn.id, reply_target).await, expect);
     }

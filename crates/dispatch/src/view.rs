@@ -1,4 +1,4 @@
-//! How people see a run: its progress while it is active, and a description of its end.
+//! Views of a run for users: its progress while it is active, and a description of its end.
 
 use super::{approval, budgets, changes, goals, shared::Shared, tasks, todos};
 use crate::{bus::STORE_TIMEOUT, sent};
@@ -119,20 +119,20 @@ enum ViewReaders {
 }
 
 fn show_progress(progress: &Progress, language: Language, readers: ViewReaders) -> ReplyView {
-    let asked = progress.asked.first();
+    let pending = progress.asked.first();
     let deciders = if readers == ViewReaders::OtherApprovers { language.approval_by_others() } else { "" };
-    let ask = asked.map(|asked| {
-        let what = language.approval_question(&asked.request);
-        let more = match asked.whole.as_deref() {
+    let ask = pending.map(|pending| {
+        let what = language.approval_question(&pending.request);
+        let more = match pending.whole.as_deref() {
             None => String::new(),
             Some(whole) if readers != ViewReaders::Client && is_file(whole) => {
                 language.approval_in_file().to_owned()
             }
             Some(whole) => fenced(whole),
         };
-        Prompt { text: paragraphs(&[&what, &more, deciders]), choices: decide(language, &asked.key) }
+        Prompt { text: paragraphs(&[&what, &more, deciders]), choices: decide(language, &pending.key) }
     });
-    let activity = match asked {
+    let activity = match pending {
         Some(_) => Some(language.waiting_for_decision().to_owned()),
         None if !progress.tasks.is_empty() => Some(language.working_on().to_owned()),
         None => activity(language, &progress.activity),
@@ -149,15 +149,15 @@ fn show_progress(progress: &Progress, language: Language, readers: ViewReaders) 
 }
 
 /// Returns whether a question is too long for a message.
-fn is_file(whole: &str) -> bool {
-    whole.len() > MAX_ASKED_BYTES
+fn is_file(text: &str) -> bool {
+    text.len() > MAX_ASKED_BYTES
 }
 
 /// Returns the question that has to be read in a file before the decision, because the message shows only a part.
 pub(super) fn file_to_read(progress: &Progress) -> Option<(&str, &str)> {
-    let asked = progress.asked.first()?;
-    let whole = asked.whole.as_deref().filter(|whole| is_file(whole))?;
-    Some((&asked.key, whole))
+    let pending = progress.asked.first()?;
+    let full = pending.whole.as_deref().filter(|full| is_file(full))?;
+    Some((&pending.key, full))
 }
 
 /// Returns the answer to an edit that comes too late, with a button that asks the new text if the text fits into one.
@@ -256,8 +256,8 @@ fn at_work(language: Language, tools: &[RunningTool]) -> String {
     let names: Vec<&str> = plain.map(|tool| tool.tool.as_str()).collect();
     let purposes = (!purposes.is_empty()).then(|| format!("{}…", purposes.join(language.task_gap())));
     let names = (!names.is_empty()).then(|| language.running(language.list(&names)));
-    let said: Vec<String> = purposes.into_iter().chain(names).collect();
-    language.paragraph(&said.iter().map(String::as_str).collect::<Vec<_>>())
+    let parts: Vec<String> = purposes.into_iter().chain(names).collect();
+    language.paragraph(&parts.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Describes the cause of a failure. Older versions stored only an English text. The messages of a model's provider
@@ -378,8 +378,8 @@ fn end_in_words(
 }
 
 /// Describes the outcome of a requested summary.
-pub fn compacted(language: Language, made: CompactOutcome) -> String {
-    match made {
+pub fn compacted(language: Language, outcome: CompactOutcome) -> String {
+    match outcome {
         CompactOutcome::Done { before, after } => language.compacted(after, before),
         CompactOutcome::NotEnough => language.compact_not_enough().to_owned(),
         CompactOutcome::Failed => language.compact_failed().to_owned(),
@@ -399,11 +399,11 @@ async fn files(
     let (mut files, mut missing) = (Vec::new(), Vec::new());
     for path in paths.iter().take(MAX_ARTIFACTS) {
         let name = path.rsplit('/').next().unwrap_or(path).to_owned();
-        let kept = match &sandbox {
+        let copy = match &sandbox {
             Ok(sandbox) => sent::keep(&shared.home, sandbox, path).await,
             Err(error) => Err(SandboxError::Refused(error.to_string())),
         };
-        match kept {
+        match copy {
             Ok(file) => match link(shared, limits, thread, path, &file).await {
                 Some(link) => missing.push(language.file_link(link, name)),
                 None => files.push(OutFile { name, path: file }),
@@ -499,13 +499,13 @@ mod tests {
     fn files_above_the_limit_are_named() {
         let paths =
             |most: usize| (1..=most).map(|n| format!("/mnt/user-data/outputs/{n}")).collect::<Vec<_>>();
-        let said = |names: &str| {
+        let notice = |names: &str| {
             let what = "An answer can have at most 20 files. Not sent";
             Some(format!("⚠️ {what}: {names}. Ask for them if you need them."))
         };
         let too_many = |paths: &[String]| too_many(Language::English, paths);
         assert_eq!(too_many(&[]), None);
-        assert_eq!(too_many(&paths(2)), said("`1`, `2`"));
+        assert_eq!(too_many(&paths(2)), notice("`1`, `2`"));
         assert!(too_many(&paths(20)).unwrap().contains("`19`, `20`. Ask"));
         assert!(too_many(&paths(23)).unwrap().contains("`19`, `20` and 3 more. Ask"));
     }

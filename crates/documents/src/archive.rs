@@ -81,10 +81,10 @@ fn unpack(bytes: &[u8], limits: &DocumentLimits, strict: bool) -> Result<(), Err
         let text = format!("it contains {} files; the limit is {}", zip.len(), limits.entries);
         return Err(Error::TooLarge(text));
     }
-    let most = limits
+    let limit = limits
         .expanded
         .min(DocumentLimits::MIN_BOMB_BYTES.max(limits.ratio.saturating_mul(bytes.len() as u64)));
-    let mut left = most;
+    let mut left = limit;
     for index in 0..zip.len() {
         let file = zip.by_index(index).map_err(|error| failed(&error))?;
         let name = file.name().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
@@ -93,10 +93,10 @@ fn unpack(bytes: &[u8], limits: &DocumentLimits, strict: bool) -> Result<(), Err
             markup::examine(&mut counted, limits.depth)?;
         }
         std::io::copy(&mut counted, &mut std::io::sink()).map_err(|error| damaged(&name, &error))?;
-        let taken = left.saturating_add(1) - counted.get_ref().limit();
+        let used = left.saturating_add(1) - counted.get_ref().limit();
         left = left
-            .checked_sub(taken)
-            .ok_or_else(|| Error::TooLarge(format!("it unpacks to more than {most} bytes")))?;
+            .checked_sub(used)
+            .ok_or_else(|| Error::TooLarge(format!("it unpacks to more than {limit} bytes")))?;
     }
     Ok(())
 }

@@ -112,9 +112,9 @@ impl Converter {
 
     async fn ask(&self, mut command: Command) -> Result<Document, Error> {
         let mut child = command.spawn().map_err(unavailable)?;
-        let most = (self.limits.output as u64).saturating_mul(WIDEST).saturating_add(1024 * 1024);
+        let limit = (self.limits.output as u64).saturating_mul(WIDEST).saturating_add(1024 * 1024);
         let (out, err) = (child.stdout.take(), child.stderr.take());
-        let (answer, complaint) = tokio::join!(read(out, most), read(err, COMPLAINT));
+        let (answer, complaint) = tokio::join!(read(out, limit), read(err, COMPLAINT));
         let status = child.wait().await.map_err(unavailable)?;
         if status.success() {
             return serde_json::from_slice::<ConversionReply>(&answer).unwrap_or(Err(Error::Broke));
@@ -136,11 +136,11 @@ fn verdict(status: ExitStatus, complaint: &str) -> Error {
 }
 
 /// Reads a pipe to its end, so that the writer never blocks, but keeps only the beginning.
-async fn read(pipe: Option<impl AsyncRead + Unpin>, most: u64) -> Vec<u8> {
+async fn read(pipe: Option<impl AsyncRead + Unpin>, max_bytes: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let Some(mut pipe) = pipe else { return bytes };
     // An error is treated as the end.
-    (&mut pipe).take(most).read_to_end(&mut bytes).await.ok();
+    (&mut pipe).take(max_bytes).read_to_end(&mut bytes).await.ok();
     tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await.ok();
     bytes
 }

@@ -81,17 +81,17 @@ fn has_text(markdown: &str) -> bool {
 
 /// Removes control characters, and reduces consecutive empty lines to one.
 fn clean_text(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
+    let mut cleaned = String::with_capacity(text.len());
     let mut empty = 1;
     for line in text.lines() {
         let line = line.trim_end();
         empty = if line.is_empty() { empty + 1 } else { 0 };
         if empty < 2 {
-            kept.extend(line.chars().filter(|c| !c.is_control() || *c == '\t'));
-            kept.push('\n');
+            cleaned.extend(line.chars().filter(|c| !c.is_control() || *c == '\t'));
+            cleaned.push('\n');
         }
     }
-    kept.truncate(kept.trim_end().len());
-    kept.push('\n');
-    kept
+    cleaned.truncate(cleaned.trim_end().len());
+    cleaned.push('\n');
+    cleaned
 }

@@ -31,9 +31,9 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
     archive::measure(bytes, limits)?;
     let archive = Archive::open(bytes)?;
     let container = text::decode(&archive.read(CONTAINER, CHAPTER)?);
-    let place = first(&container, "rootfile", "full-path").ok_or_else(|| missing_part(CONTAINER))?;
-    let book = EpubMetadata::parse(&text::decode(&archive.read(&place, CHAPTER)?));
-    let folder = place.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let package_path = first(&container, "rootfile", "full-path").ok_or_else(|| missing_part(CONTAINER))?;
+    let book = EpubMetadata::parse(&text::decode(&archive.read(&package_path, CHAPTER)?));
+    let folder = package_path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut draft = DocumentDraft::new(limits.output);
     draft.set_title(book.title.as_deref());
     draft.set_parts(book.chapters.len());
@@ -52,8 +52,8 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
                     continue;
                 }
                 let page = HtmlPage::parse(&chapter);
-                let (markdown, whole) = page.markdown(&SKIPPED, limits.depth);
-                flat += usize::from(!whole);
+                let (markdown, is_complete) = page.markdown(&SKIPPED, limits.depth);
+                flat += usize::from(!is_complete);
                 draft.push(&format!("{markdown}\n\n"));
             }
             Err(error) => draft.warn(format!("chapter {} is missing: {error}", index + 1)),
@@ -87,12 +87,12 @@ impl EpubMetadata {
                 Event::Start(tag) | Event::Empty(tag) => match tag.local_name().as_ref() {
                     "title" => in_title = book.title.is_none(),
                     "item" => {
-                        let named = attribute(&tag, "id").zip(attribute(&tag, "href"));
-                        items.extend(named);
+                        let item = attribute(&tag, "id").zip(attribute(&tag, "href"));
+                        items.extend(item);
                     }
                     "itemref" if book.chapters.len() < CHAPTERS => {
-                        let named = attribute(&tag, "idref").and_then(|id| items.get(&id).cloned());
-                        book.chapters.extend(named);
+                        let chapter = attribute(&tag, "idref").and_then(|id| items.get(&id).cloned());
+                        book.chapters.extend(chapter);
                     }
                     _ => {}
                 },

@@ -50,7 +50,7 @@ pub(crate) fn docx_with(body: &str, parts: &[(&str, &str, &str)]) -> Vec<u8> {
     links.extend(ids.iter().zip(parts).map(|(id, (kind, name, _))| (id.as_str(), *kind, *name)));
     let package = rels(&[("rId1", "officeDocument", "word/document.xml")]);
     let links = rels(&links);
-    let named: Vec<(String, &str)> =
+    let word_parts: Vec<(String, &str)> =
         parts.iter().map(|(_, name, text)| (format!("word/{name}"), *text)).collect();
     let mut files = vec![
         ("[Content_Types].xml", TYPES.as_bytes()),
@@ -59,7 +59,7 @@ pub(crate) fn docx_with(body: &str, parts: &[(&str, &str, &str)]) -> Vec<u8> {
         ("word/styles.xml", styles.as_bytes()),
         ("word/document.xml", document.as_bytes()),
     ];
-    files.extend(named.iter().map(|(name, text)| (name.as_str(), text.as_bytes())));
+    files.extend(word_parts.iter().map(|(name, text)| (name.as_str(), text.as_bytes())));
     zip(&files)
 }
 

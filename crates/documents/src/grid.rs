@@ -80,8 +80,8 @@ impl Grid {
             draft.warn(format!("only the first rows of {what} are included: it is longer"));
         }
         if self.cut.1 {
-            let most = letters(self.most_columns.saturating_sub(1));
-            draft.warn(format!("columns of {what} beyond {most} are left out"));
+            let last_column = letters(self.most_columns.saturating_sub(1));
+            draft.warn(format!("columns of {what} beyond {last_column} are left out"));
         }
     }
 }

@@ -25,9 +25,9 @@ pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraf
     let page = HtmlPage::parse(&html);
     let mut draft = DocumentDraft::new(limits.output);
     draft.set_title(page.title().as_deref());
-    let (markdown, whole) = page.markdown(&SKIPPED, limits.depth);
+    let (markdown, is_complete) = page.markdown(&SKIPPED, limits.depth);
     draft.push(&markdown);
-    if !whole {
+    if !is_complete {
         draft.warn("the page is nested too deeply: only its text is included, without formatting".to_owned());
     }
     Ok(draft)

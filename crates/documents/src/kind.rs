@@ -162,9 +162,9 @@ fn is_pdf(head: &[u8]) -> bool {
 fn is_html(head: &[u8], name: &str) -> bool {
     let text = String::from_utf8_lossy(head).replace('\0', "").to_ascii_lowercase();
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || "\u{feff}\u{fffd}".contains(c));
-    let named = ["html", "htm", "xhtml"].contains(&ending(name).as_str());
+    let has_html_name = ["html", "htm", "xhtml"].contains(&ending(name).as_str());
     let marked = text.starts_with("<!doctype html") || text.starts_with("<html");
-    marked || (text.starts_with('<') && (named || text.contains("<html")))
+    marked || (text.starts_with('<') && (has_html_name || text.contains("<html")))
 }
 
 /// Detects separated values, which have no signature, by the name, unless the bytes contradict it.
@@ -233,7 +233,7 @@ fn is_outlook(bytes: &[u8]) -> bool {
 
 /// Returns whether a file begins like an e-mail. If its name is not an e-mail's, it must have headers that only e-mails
 /// have.
-fn is_mail(head: &[u8], named: bool) -> bool {
+fn is_mail(head: &[u8], has_mail_name: bool) -> bool {
     let head = String::from_utf8_lossy(head);
     let head = head.trim_start_matches('\u{FEFF}').trim_start();
     let known = |line: &str| {
@@ -243,7 +243,7 @@ fn is_mail(head: &[u8], named: bool) -> bool {
     let lines = head.lines().take_while(|line| !line.trim().is_empty());
     let headers: Vec<&str> = lines.filter(|line| !line.starts_with([' ', '\t'])).filter_map(known).collect();
     let has = |name: &str| headers.contains(&name);
-    match named {
+    match has_mail_name {
         true => has("from") || has("received") || headers.len() > 1,
         false => {
             has("from") && (has("received") || has("message-id") || (has("mime-version") && has("date")))

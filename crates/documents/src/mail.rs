@@ -220,8 +220,8 @@ impl Mail<'_> {
             self.draft.warn("a text in HTML is nested too deeply to be read".to_owned());
             return String::new();
         }
-        let (markdown, whole) = HtmlPage::parse(html).markdown(&SKIPPED, self.limits.depth);
-        if !whole {
+        let (markdown, is_complete) = HtmlPage::parse(html).markdown(&SKIPPED, self.limits.depth);
+        if !is_complete {
             self.draft.warn("a text in HTML is nested too deeply: only its text is included".to_owned());
         }
         markdown

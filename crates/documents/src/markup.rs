@@ -8,7 +8,7 @@ use std::io::BufRead;
 const MAX_TOKEN_BYTES: usize = 64 * 1024 * 1024;
 
 /// Scans XML without keeping it. Malformed XML is left to the actual reader.
-pub(crate) fn examine(source: &mut impl BufRead, most: usize) -> Result<(), Error> {
+pub(crate) fn examine(source: &mut impl BufRead, max_depth: usize) -> Result<(), Error> {
     let mut reader = Reader::from_reader(source);
     reader.config_mut().check_end_names = false;
     let (mut buffer, mut depth) = (Vec::new(), 0_usize);
@@ -23,8 +23,8 @@ pub(crate) fn examine(source: &mut impl BufRead, most: usize) -> Result<(), Erro
             Ok(Event::Eof) | Err(_) => return Ok(()),
             Ok(_) => {}
         }
-        if depth > most {
-            return Err(Error::TooLarge(format!("its elements are nested more than {most} deep")));
+        if depth > max_depth {
+            return Err(Error::TooLarge(format!("its elements are nested more than {max_depth} deep")));
         }
         if buffer.capacity() > MAX_TOKEN_BYTES {
             buffer = Vec::new();

@@ -168,16 +168,16 @@ impl OdfReader<'_> {
 
     fn list(&mut self, list: &Element, depth: usize) {
         for item in list.elements() {
-            let mut begun = false;
+            let mut has_mark = false;
             for child in item.elements() {
                 if child.name == "list" {
                     self.list(child, depth + 1);
                     continue;
                 }
                 let words = self.inline(child);
-                let (indent, mark) = ("  ".repeat(depth.min(16)), if begun { "  " } else { "- " });
+                let (indent, mark) = ("  ".repeat(depth.min(16)), if has_mark { "  " } else { "- " });
                 self.draft.push(&format!("{indent}{mark}{}\n", words.trim()));
-                begun = true;
+                has_mark = true;
             }
         }
     }

@@ -127,8 +127,8 @@ fn warn(draft: &mut DocumentDraft, inserts: &Inserts, package: &Package<'_>) {
     package.warn(draft);
     let files = embedded_files(package);
     if !files.is_empty() {
-        let named: Vec<&str> = files.iter().take(MAX_NAMED_FILES).map(String::as_str).collect();
-        draft.warn(format!("{} embedded files are not shown: {}", files.len(), named.join(", ")));
+        let listed: Vec<&str> = files.iter().take(MAX_NAMED_FILES).map(String::as_str).collect();
+        draft.warn(format!("{} embedded files are not shown: {}", files.len(), listed.join(", ")));
     }
 }
 

@@ -63,11 +63,11 @@ fn with_known_encodings(bytes: &[u8]) -> Cow<'_, [u8]> {
             name.iter().skip(1).take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-').count();
         let known = name.get(..=length).and_then(|name| known_encoding(name, blanks));
         if let Some(known) = known {
-            let place = start..start + blanks + 1 + length;
+            let range = start..start + blanks + 1 + length;
             let padded =
-                known.iter().copied().chain(std::iter::repeat(b' ')).take(place.len()).collect::<Vec<u8>>();
-            if let Some(place) = renamed.get_or_insert_with(|| bytes.to_vec()).get_mut(place) {
-                place.copy_from_slice(&padded);
+                known.iter().copied().chain(std::iter::repeat(b' ')).take(range.len()).collect::<Vec<u8>>();
+            if let Some(range) = renamed.get_or_insert_with(|| bytes.to_vec()).get_mut(range) {
+                range.copy_from_slice(&padded);
             }
         }
         at = start;

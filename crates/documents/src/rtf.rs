@@ -204,18 +204,18 @@ impl<'a> RtfReader<'a> {
     /// Reads a control word or symbol after its backslash. Returns the remaining bytes.
     fn control<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let letters = bytes.iter().take(MAX_WORD).take_while(|byte| byte.is_ascii_alphabetic()).count();
-        let (word, behind) = bytes.split_at(letters);
+        let (word, after) = bytes.split_at(letters);
         if letters == 0 {
             return self.sign(bytes);
         }
-        let is_negative = behind.first() == Some(&b'-');
-        let number = behind.get(usize::from(is_negative)..).unwrap_or_default();
+        let is_negative = after.first() == Some(&b'-');
+        let number = after.get(usize::from(is_negative)..).unwrap_or_default();
         let digits = number.iter().take(10).take_while(|byte| byte.is_ascii_digit()).count();
-        let (digits, mut rest) = if digits == 0 { (&[][..], behind) } else { number.split_at(digits) };
+        let (digits, mut rest) = if digits == 0 { (&[][..], after) } else { number.split_at(digits) };
         let digits = std::str::from_utf8(digits).unwrap_or_default();
         let value = digits.parse::<i32>().ok().map(|value| if is_negative { -value } else { value });
-        if let Some((b' ', behind)) = rest.split_first() {
-            rest = behind;
+        if let Some((b' ', after)) = rest.split_first() {
+            rest = after;
         }
         let word = std::str::from_utf8(word).unwrap_or_default();
         if word == "bin" {

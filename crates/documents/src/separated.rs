@@ -8,13 +8,13 @@ use crate::{
 };
 
 /// Maximum number of lines read to detect the separator.
-const SAMPLE: usize = 20;
+const SAMPLE_LINES: usize = 20;
 
-pub(crate) fn read(bytes: &[u8], between: u8, limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
+pub(crate) fn read(bytes: &[u8], delimiter: u8, limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
     let text = text::decode(bytes);
-    let between = if between == b',' { separator(&text) } else { between };
+    let delimiter = if delimiter == b',' { detect_delimiter(&text) } else { delimiter };
     let mut reader = csv::ReaderBuilder::new();
-    let reader = reader.has_headers(false).flexible(true).delimiter(between);
+    let reader = reader.has_headers(false).flexible(true).delimiter(delimiter);
     let mut draft = DocumentDraft::new(limits.output);
     let mut grid = Grid::new(draft.room(), limits);
     'rows: for (row, record) in reader.from_reader(text.as_bytes()).records().enumerate() {
@@ -30,8 +30,10 @@ pub(crate) fn read(bytes: &[u8], between: u8, limits: &DocumentLimits) -> Result
 }
 
 /// Detects the separator of values. Countries with decimal commas use semicolons.
-fn separator(text: &str) -> u8 {
-    let count = |what: char| text.lines().take(SAMPLE).map(|line| line.matches(what).count()).sum::<usize>();
+fn detect_delimiter(text: &str) -> u8 {
+    let count = |delimiter: char| {
+        text.lines().take(SAMPLE_LINES).map(|line| line.matches(delimiter).count()).sum::<usize>()
+    };
     let (comma, semicolon, tab) = (count(','), count(';'), count('\t'));
     if semicolon > comma && semicolon >= tab {
         b';'

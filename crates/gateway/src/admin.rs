@@ -27,7 +27,7 @@ pub(crate) fn routes(gateway: &GatewayState) -> Routes {
                 "/api/usage",
                 get(
                     usage::list,
-                    about("Lists the spending of all users on models.")
+                    about("Lists model spending by user, group, bot and model.")
                         .gives("{days: integer, people: [object], rooms: [object], accounts: [object], models: [object], budgets: [object]}"),
                 ),
             )
@@ -36,7 +36,7 @@ pub(crate) fn routes(gateway: &GatewayState) -> Routes {
                 "/api/storage/prune",
                 post(
                     storage::prune,
-                    about("Deletes the data beyond the limits of `retention`.")
+                    about("Deletes data that exceeds the `retention` limits.")
                         .gives("{threads: integer, threads_without_files: integer, bytes: integer, audit_rows: integer}"),
                 ),
             )

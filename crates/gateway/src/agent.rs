@@ -1,4 +1,4 @@
-//! The agent's parts: custom agents, assistants, models, skills and MCP servers.
+//! Routes about the agent: custom agents, assistants, models, skills and MCP servers.
 
 mod agents;
 mod assist;

@@ -1,4 +1,4 @@
-//! Sign-in as DeerFlow's web frontend knows it: sessions in cookies, accounts with passwords, tokens for programs.
+//! Sign-in compatible with DeerFlow's web frontend: sessions in cookies, accounts with passwords, tokens for programs.
 //!
 //! `identify.rs` identifies the caller of a request. The folder also contains the routes under `/api/v1/auth`, and
 //! those that let administrators manage accounts.
@@ -38,7 +38,7 @@ use axum::{http::Method, middleware};
 /// Shape of the token list.
 const TOKENS: &str = "{tokens: [Token]}";
 
-/// Returns the scopes that a program's token needs for a route, without those that its query may add.
+/// Returns the scopes that a program's token needs for a route, excluding scopes that the query may add.
 pub(super) fn scopes(method: &Method, path: &str) -> &'static [&'static str] {
     match scopes::needed(method, path, None) {
         scopes::ScopeNeed::Scopes(scopes) => scopes,
@@ -46,9 +46,9 @@ pub(super) fn scopes(method: &Method, path: &str) -> &'static [&'static str] {
     }
 }
 
-/// Returns the routes that need no proof or check it themselves.
+/// Returns the routes that need no credentials or check them themselves.
 pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
-    let asked = Routes::new("sign-in")
+    let same_site_routes = Routes::new("sign-in")
         .at(
             "/api/v1/auth/setup-status",
             get(status::setup, "Returns whether the first administrator must be created."),
@@ -56,15 +56,15 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
         .at("/api/v1/auth/providers", get(oidc::list, "Lists providers of sign-in."))
         .at(
             "/api/v1/auth/oauth/{provider}",
-            get(oidc::begin, about("Starts a sign-in by a provider.").gives_nothing(302).fails(&[404])),
+            get(oidc::begin, about("Starts a sign-in with a provider.").gives_nothing(302).fails(&[404])),
         )
         .at(
             "/api/v1/auth/callback/{provider}",
-            get(oidc::finish, about("Completes a sign-in by a provider.").gives_nothing(302).fails(&[404])),
+            get(oidc::finish, about("Completes a sign-in with a provider.").gives_nothing(302).fails(&[404])),
         )
         .at(
             "/auth/callback",
-            get(oidc::landed, about("Redirects after a sign-in by a provider.").gives_nothing(303)),
+            get(oidc::redirect, about("Redirects after a sign-in with a provider.").gives_nothing(303)),
         )
         .at("/login", get(page::page, about("Serves the page.").sends(200, "text/html").gives_nothing(304)))
         .behind(middleware::from_fn_with_state(gateway.clone(), guard::same_site));
@@ -98,7 +98,7 @@ pub(super) fn open_routes(gateway: &GatewayState) -> Routes {
             ),
         )
         .behind(middleware::from_fn_with_state(gateway.clone(), login::same_origin))
-        .merge(asked)
+        .merge(same_site_routes)
 }
 
 /// Returns the routes of signed-in users.

@@ -1,4 +1,4 @@
-//! The page: its document and its files.
+//! Serves the web page: its document and its files.
 //!
 //! The URLs of files contain their version, so that browsers can cache them for good and never mix two versions.
 //! Nothing is loaded from other hosts, the document contains no scripts or styles, and text never becomes markup.
@@ -54,11 +54,11 @@ static DOCUMENT: LazyLock<(String, String)> = LazyLock::new(|| {
 
 /// Returns the tag that links a file in the document. Scripts are preloaded, so that they load in parallel.
 fn link(name: &str, version: &str) -> Option<String> {
-    let place = format!("/page/{version}/{name}");
+    let url = format!("/page/{version}/{name}");
     match name.rsplit_once('.')?.1 {
-        "css" => Some(format!("<link rel=\"stylesheet\" href=\"{place}\">")),
-        "js" if name == "main.js" => Some(format!("<script type=\"module\" src=\"{place}\"></script>")),
-        "js" => Some(format!("<link rel=\"modulepreload\" href=\"{place}\">")),
+        "css" => Some(format!("<link rel=\"stylesheet\" href=\"{url}\">")),
+        "js" if name == "main.js" => Some(format!("<script type=\"module\" src=\"{url}\"></script>")),
+        "js" => Some(format!("<link rel=\"modulepreload\" href=\"{url}\">")),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Data of a user: memory, profile, and identities on chat platforms.
+//! Routes about a user's data: memory, profile, and identities on chat platforms.
 
 pub(crate) mod links;
 mod memory;

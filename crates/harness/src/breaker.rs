@@ -59,8 +59,8 @@ impl ModelGuards {
     pub(crate) fn breaker(&self, address: &str) -> Arc<Breaker> {
         let mut breakers = locked(&self.breakers);
         breakers.retain(|known, breaker| known == address || Arc::strong_count(breaker) > 1);
-        let made = || Arc::new(Breaker { rules: self.rules.clone(), ..Breaker::default() });
-        breakers.entry(address.to_owned()).or_insert_with(made).clone()
+        let new_breaker = || Arc::new(Breaker { rules: self.rules.clone(), ..Breaker::default() });
+        breakers.entry(address.to_owned()).or_insert_with(new_breaker).clone()
     }
 
     pub(crate) fn calls(&self) -> Option<Arc<Semaphore>> {

@@ -31,14 +31,14 @@ pub async fn compact(
 ) -> (Outcome, Option<CompactOutcome>) {
     let work = tokio::time::timeout(agent.bounds.time, compact_thread(agent, chain, run_state));
     let ended = cancel.run_until_cancelled(work).await;
-    let (outcome, made) = match ended {
+    let (outcome, value) = match ended {
         None => (Outcome::Stopped, None),
         Some(Err(_)) => (Outcome::Timeout, None),
         Some(Ok(Err(failure))) => (Outcome::Error(failure), None),
-        Some(Ok(Ok(made))) => (Outcome::Success, Some(made)),
+        Some(Ok(Ok(value))) => (Outcome::Success, Some(value)),
     };
     run_state.publish(RunEvent::Ended { outcome: outcome.clone(), finish: Finish::default() });
-    (outcome, made)
+    (outcome, value)
 }
 
 async fn compact_thread(

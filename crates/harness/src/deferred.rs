@@ -1,4 +1,4 @@
-//! Tools that a model knows by name only. It reads the schemas that it needs with `tool_search` and can call those
+//! Tools that a model knows only by name. It reads the schemas that it needs with `tool_search` and can call those
 //! tools from its next step on: the schemas of hundreds of tools would leave little room for anything else.
 //!
 //! `search.rs` finds them, `middleware/deferred_tools.rs` hides the others.
@@ -66,8 +66,8 @@ impl ToolCatalog {
 
     /// Returns the subset that is among `tools`. A tool found in the whole catalogue counts as found in the subset.
     fn restricted_to(self: &Arc<Self>, tools: &Toolbox) -> Arc<Self> {
-        let there: HashSet<&str> = tools.specs().iter().map(|spec| spec.name.as_str()).collect();
-        let inside = |spec: &&Arc<ToolSpec>| there.contains(spec.name.as_str());
+        let available: HashSet<&str> = tools.specs().iter().map(|spec| spec.name.as_str()).collect();
+        let inside = |spec: &&Arc<ToolSpec>| available.contains(spec.name.as_str());
         if self.specs.iter().all(|spec| inside(&spec)) {
             return self.clone();
         }

@@ -65,9 +65,9 @@ mod tests {
             _ => None,
         };
         let handed: Vec<String> = events.into_iter().filter_map(handed).flatten().collect();
-        let named: Vec<String> =
+        let paths: Vec<String> =
             named_in(&bench.thread().concat()).into_iter().map(|image| image.path).collect();
-        assert_eq!((handed.len(), handed), (1, named));
+        assert_eq!((handed.len(), handed), (1, paths));
     }
 
     #[test]

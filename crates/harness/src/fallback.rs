@@ -1,4 +1,4 @@
-//! A model with fallbacks that answer when it cannot.
+//! A model with fallback models that answer if it fails.
 
 use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Model, ModelError, ModelStream, Request, RetryReason};

@@ -309,8 +309,8 @@ impl Bench {
 
     /// Checks every scripted run and each of its sub-agents, because providers cache the prefix of a request.
     fn each_request_begins_like_the_one_before(&self) {
-        let (asked, systems) = (self.asked(), self.model.systems.lock().unwrap());
-        let all: Vec<_> = systems.iter().zip(&asked).collect();
+        let (requests, systems) = (self.asked(), self.model.systems.lock().unwrap());
+        let all: Vec<_> = systems.iter().zip(&requests).collect();
         for (at, (system, after)) in all.iter().enumerate() {
             // Sub-agents call the same model, each with its own prompt and conversation.
             let same = |(other, before): &&(&String, &Vec<String>)| {

@@ -80,9 +80,9 @@ impl Memory {
     }
 }
 
-/// Returns the size of a number of copies, at most `most`.
-fn copies(bytes: u64, count: usize, most: usize) -> u32 {
-    let bytes = usize::try_from(bytes).unwrap_or(most).saturating_mul(count).min(most);
+/// Returns the size of a number of copies, at most `max`.
+fn copies(bytes: u64, count: usize, max: usize) -> u32 {
+    let bytes = usize::try_from(bytes).unwrap_or(max).saturating_mul(count).min(max);
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
@@ -130,13 +130,13 @@ impl Sandbox for CallSandbox {
     /// the limit.
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
         Box::pin(async move {
-            let mut most = limit.min(FIRST_BYTES);
+            let mut max_bytes = limit.min(FIRST_BYTES);
             loop {
-                self.hold(most).await;
-                match self.sandbox.read(path, most).await {
-                    Err(SandboxError::TooLarge { size, .. }) if size <= limit && most < limit => {
+                self.hold(max_bytes).await;
+                match self.sandbox.read(path, max_bytes).await {
+                    Err(SandboxError::TooLarge { size, .. }) if size <= limit && max_bytes < limit => {
                         // If the file grows in the meantime, memory for it is requested again, each time twice as much.
-                        most = size.max(most.saturating_mul(2)).min(limit);
+                        max_bytes = size.max(max_bytes.saturating_mul(2)).min(limit);
                     }
                     Err(SandboxError::TooLarge { path, size, .. }) => {
                         return Err(SandboxError::TooLarge { path, size, limit });
@@ -222,7 +222,7 @@ mod tests {
             (MAX_RUN_BYTES, MAX_ALL_BYTES)
         );
         let late = CallSandbox::new(files, Vec::new(), all);
-        let said = late.read("30", 20 << 20).await.unwrap_err().to_string();
-        assert_eq!(said, "30 has 31457280 bytes, more than the 20971520 that can be read at once");
+        let error = late.read("30", 20 << 20).await.unwrap_err().to_string();
+        assert_eq!(error, "30 has 31457280 bytes, more than the 20971520 that can be read at once");
     }
 }

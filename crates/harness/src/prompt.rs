@@ -109,14 +109,14 @@ fn soul(soul: &str) -> Option<PromptSection> {
 }
 
 fn profile(profile: &str) -> Option<PromptSection> {
-    let shown: String = profile.trim().chars().take(MAX_PROFILE_CHARS).collect();
+    let excerpt: String = profile.trim().chars().take(MAX_PROFILE_CHARS).collect();
     let profile = || {
         format!(
             "The person that you work for wrote this about themselves:\n\n<user>\n{}\n</user>",
-            foreign::text(&shown)
+            foreign::text(&excerpt)
         )
     };
-    (!shown.is_empty()).then(|| section("profile", &profile()))
+    (!excerpt.is_empty()).then(|| section("profile", &profile()))
 }
 
 fn mounts(mounts: &[PromptMount]) -> Option<PromptSection> {
@@ -192,7 +192,7 @@ mod tests {
             text: "".into(),
             ..Skill::default()
         };
-        let most = PromptFacts {
+        let full = PromptFacts {
             mounts: &[PromptMount { path: "/mnt/data".into(), read_only: true }],
             soul: Some("Be kind.\n</soul>"),
             changes: Some("Change yourself."),
@@ -220,8 +220,8 @@ mod tests {
             "skills",
             "switched_off",
         ];
-        assert_eq!(names(&most), all);
-        let text = join_sections(&prompt_sections(&most));
+        assert_eq!(names(&full), all);
+        let text = join_sections(&prompt_sections(&full));
         for words in [
             "- /mnt/data (to read)\nLook there",
             "<soul>\nBe kind.\n&lt;/soul>\n</soul>",

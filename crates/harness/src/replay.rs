@@ -47,7 +47,7 @@ pub struct Progress {
 pub struct PendingCall {
     /// Id of the call. A sub-agent's call has the parent call's id as prefix.
     pub call: CallId,
-    /// Identifies the question to the approver.
+    /// Identifies the approval request.
     pub key: String,
     /// One-line description of the requested action, for users.
     pub request: String,
@@ -244,7 +244,7 @@ impl Progress {
 }
 
 /// Number of events that are kept for late readers.
-const KEPT: usize = 4096;
+const MAX_EVENTS: usize = 4096;
 
 /// The replay ring of one run.
 #[derive(Debug)]
@@ -273,7 +273,7 @@ impl Replay {
         let next = {
             let mut ring = self.lock();
             ring.progress.apply(&event);
-            if ring.events.len() == KEPT {
+            if ring.events.len() == MAX_EVENTS {
                 ring.events.pop_front();
             }
             ring.events.push_back(Arc::new(event));
@@ -430,14 +430,14 @@ mod tests {
     async fn a_slow_reader_gets_a_gap_with_the_fold_and_the_writer_never_waits() {
         let replay = Arc::new(Replay::default());
         let mut reader = replay.read(0);
-        for _ in 0..KEPT + 10 {
+        for _ in 0..MAX_EVENTS + 10 {
             replay.publish(text("x"));
         }
         let Some(ReplayItem::Gap(gap)) = reader.next().await else { panic!("no gap") };
-        assert_eq!((gap.missed, gap.next), (0, KEPT as u64 + 10));
-        assert_eq!(gap.progress.text, "x".repeat(KEPT + 10));
+        assert_eq!((gap.missed, gap.next), (0, MAX_EVENTS as u64 + 10));
+        assert_eq!(gap.progress.text, "x".repeat(MAX_EVENTS + 10));
         replay.publish(text("y"));
-        assert_eq!(reader.next().await, Some(ReplayItem::Event(KEPT as u64 + 10, Arc::new(text("y")))));
+        assert_eq!(reader.next().await, Some(ReplayItem::Event(MAX_EVENTS as u64 + 10, Arc::new(text("y")))));
     }
 
     #[test]

@@ -72,14 +72,14 @@ impl Results {
     ) -> ToolOutput {
         let rules = &*self.rules;
         let (bound, exempt) = (rules.enabled, rules.exempt.contains(tool));
-        let most = share(window);
+        let limit = share(window);
         if bound
             && !exempt
-            && let Some(preview) = self.keep(tool, &output, tools, most).await
+            && let Some(preview) = self.keep(tool, &output, tools, limit).await
         {
             return ToolOutput { text: preview, cut: None, ..output };
         }
-        let uncut = if rules.uncut == 0 { most } else { rules.uncut.min(most) };
+        let uncut = if rules.uncut == 0 { limit } else { rules.uncut.min(limit) };
         let strict =
             |cut: &Cut| !bound || (exempt && cut.most() <= uncut) || (!exempt && self.is_strict(*cut));
         let text = match output.cut.filter(strict) {
@@ -108,11 +108,11 @@ impl Results {
     }
 
     /// Stores a text that is too long, and returns the text shown in its place.
-    async fn keep(&self, tool: &str, output: &ToolOutput, tools: &Toolbox, most: usize) -> Option<String> {
+    async fn keep(&self, tool: &str, output: &ToolOutput, tools: &Toolbox, limit: usize) -> Option<String> {
         let (rules, text) = (&*self.rules, output.text.as_str());
         let longest = match rules.tools.get(tool).copied().unwrap_or(rules.longest) {
             0 => 0,
-            longest => longest.min(most),
+            longest => longest.min(limit),
         };
         if longest == 0 || ends(text, longest, 0).is_none() {
             return None;
@@ -126,7 +126,7 @@ impl Results {
                 return None;
             }
         };
-        let (left, lines) = (middle.chars().count(), text.lines().count());
+        let (omitted, lines) = (middle.chars().count(), text.lines().count());
         let what = match output.partial {
             false => format!("The whole result, {lines}{}", KEPT_IN[0]),
             true => format!(
@@ -134,20 +134,20 @@ impl Results {
                 KEPT_IN[1]
             ),
         };
-        let note = format!("[… {left} characters left out. {what}{path}: {way} …]");
+        let note = format!("[… {omitted} characters left out. {what}{path}: {way} …]");
         Some(format!("{first}\n{note}\n{last}"))
     }
 
     /// Cuts a text that is too long.
     fn cut(&self, text: String) -> String {
-        let (most, (head, tail)) = (self.rules.uncut, self.rules.left);
-        if most == 0 || ends(&text, most, 0).is_none() {
+        let (limit, (head, tail)) = (self.rules.uncut, self.rules.left);
+        if limit == 0 || ends(&text, limit, 0).is_none() {
             return text;
         }
         let Some((first, middle, last)) = ends(&text, head, tail) else { return text };
-        let left = middle.chars().count();
+        let omitted = middle.chars().count();
         format!(
-            "{first}\n[… {left} characters left out; they could not be stored. Request less at a time …]\n{last}"
+            "{first}\n[… {omitted} characters left out; they could not be stored. Request less at a time …]\n{last}"
         )
     }
 }
@@ -159,19 +159,19 @@ fn share(window: u64) -> usize {
 }
 
 /// Cuts a file's text that is too long and explains how to read the rest.
-fn read_on(text: String, most: usize) -> String {
-    let Some((first, rest, _)) = ends(&text, most, 0) else { return text };
-    let (left, lines) = (rest.chars().count(), first.lines().count());
+fn read_on(text: String, max_chars: usize) -> String {
+    let Some((first, rest, _)) = ends(&text, max_chars, 0) else { return text };
+    let (omitted, lines) = (rest.chars().count(), first.lines().count());
     format!(
-        "{first}\n[… {left} more characters after line {lines} of this result: continue with start_line or offset …]"
+        "{first}\n[… {omitted} more characters after line {lines} of this result: continue with start_line or offset …]"
     )
 }
 
 /// Returns the path of the file that a result was stored in, parsed from the note in its place.
 pub(crate) fn kept_in(text: &str) -> Option<&str> {
     let note = text.lines().rfind(|line| line.starts_with("[… ") && line.ends_with(" …]"))?;
-    let (_, behind) = KEPT_IN.iter().find_map(|mark| note.split_once(mark))?;
-    let (path, _) = behind.split_once(": ")?;
+    let (_, rest) = KEPT_IN.iter().find_map(|mark| note.split_once(mark))?;
+    let (path, _) = rest.split_once(": ")?;
     (path.starts_with(PATH_ROOT) && !path.contains(char::is_whitespace)).then_some(path)
 }
 

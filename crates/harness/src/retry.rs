@@ -1,4 +1,4 @@
-//! A model whose failed requests are retried if that may help.
+//! A model wrapper that retries failed requests if a retry may help.
 
 use crate::breaker::{Breaker, ModelGuards};
 use futures_util::{StreamExt, stream};
@@ -47,8 +47,8 @@ impl RetryRules {
     /// previous one, up to the longest.
     fn jitter(&self, base: Duration, before: Duration) -> Duration {
         let least = base.min(self.cap.max(base));
-        let most = before.max(base).saturating_mul(3).min(self.cap.max(base)).max(least);
-        least + (most - least).mul_f64(fastrand::f64())
+        let longest = before.max(base).saturating_mul(3).min(self.cap.max(base)).max(least);
+        least + (longest - least).mul_f64(fastrand::f64())
     }
 }
 
@@ -225,17 +225,18 @@ impl Asking {
 
     /// Decides whether to retry, and reports a retry to the reader.
     fn again(&mut self, error: ModelError) -> Result<Delta, ModelError> {
-        let asked = match &error {
+        let requested = match &error {
             ModelError::Busy { retry_after, .. } => retry_after.filter(|wait| !wait.is_zero()),
             _ => None,
         };
         let is_burst = matches!(&error, ModelError::Busy { detail, .. } if BURSTS.iter().any(|sign| detail.contains(sign)));
         let attempts = if is_burst { self.rules.attempts.min(BURST_ATTEMPTS) } else { self.rules.attempts };
         let base = if is_burst { self.rules.burst_base } else { self.rules.base };
-        let wait = asked.unwrap_or_else(|| self.rules.jitter(base, self.wait));
+        let wait = requested.unwrap_or_else(|| self.rules.jitter(base, self.wait));
         // Another model answers in the meantime, unless the provider asks for only a short wait.
         let is_limited = matches!(&error, ModelError::Busy { limited: true, .. });
-        let is_passed_over = !self.waits_for_rest && asked.map_or(is_limited, |asked| asked > self.rules.cap);
+        let is_passed_over =
+            !self.waits_for_rest && requested.map_or(is_limited, |requested| requested > self.rules.cap);
         let is_over = self.attempt >= attempts || wait > self.patience_left() || is_passed_over;
         if !error.retriable() || is_over {
             self.state = RetryState::Over;

@@ -1,4 +1,4 @@
-//! The loop.
+//! The agent loop: calls the model, runs its tool calls, and repeats until the model answers.
 
 mod calls;
 mod host;
@@ -222,8 +222,8 @@ async fn ask(
             run_state.retract();
             continue;
         }
-        let said = chain.iter_mut().find_map(|middleware| middleware.model_failed(run_state, &error));
-        return Err(said.unwrap_or_else(|| FailureCause::from(&error).into()));
+        let described = chain.iter_mut().find_map(|middleware| middleware.model_failed(run_state, &error));
+        return Err(described.unwrap_or_else(|| FailureCause::from(&error).into()));
     }
 }
 
@@ -320,15 +320,15 @@ async fn call(
     }
     repair_names(&mut reply.calls, &agent.tools);
     make_unique(&mut reply.calls, run_state);
-    let wanted = reply.calls.len();
+    let requested = reply.calls.len();
     for middleware in chain.iter_mut().rev() {
         middleware.after_model(run_state, &mut reply);
     }
-    if reply.calls.len() < wanted {
+    if reply.calls.len() < requested {
         // The parts name calls that were removed.
         reply.provider_parts = None;
     }
-    Ok(ModelReply { stopped: wanted > 0 && reply.calls.is_empty(), reply, images })
+    Ok(ModelReply { stopped: requested > 0 && reply.calls.is_empty(), reply, images })
 }
 
 fn apply_delta(delta: Delta, run_state: &mut RunState, reply: &mut Assistant) {
@@ -373,16 +373,16 @@ fn make_unique(calls: &mut [ToolCall], run_state: &RunState) {
     if calls.is_empty() {
         return;
     }
-    let mut taken: HashSet<_> = HashSet::new();
+    let mut seen: HashSet<_> = HashSet::new();
     for message in run_state.state().messages.values() {
         if let Message::Assistant(assistant) = &**message {
-            taken.extend(assistant.calls.iter().map(|call| call.id.clone()));
+            seen.extend(assistant.calls.iter().map(|call| call.id.clone()));
         }
     }
     for call in calls {
-        if !taken.insert(call.id.clone()) {
+        if !seen.insert(call.id.clone()) {
             call.id = pudu_base::CallId::fresh();
-            taken.insert(call.id.clone());
+            seen.insert(call.id.clone());
         }
     }
 }

@@ -131,9 +131,9 @@ fn on_white(image: &DynamicImage) -> DynamicImage {
     }
     let (width, height) = image.dimensions();
     let white = image::RgbaImage::from_pixel(width, height, image::Rgba([u8::MAX; 4]));
-    let mut whole = DynamicImage::from(white);
-    image::imageops::overlay(&mut whole, &image.to_rgba8(), 0, 0);
-    rgb(&whole)
+    let mut canvas = DynamicImage::from(white);
+    image::imageops::overlay(&mut canvas, &image.to_rgba8(), 0, 0);
+    rgb(&canvas)
 }
 
 #[cfg(test)]

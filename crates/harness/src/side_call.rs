@@ -97,8 +97,8 @@ mod tests {
         let script = ScriptedReply::Says(deltas.into_iter().map(Ok).collect());
         let model = ScriptedModel { replies: Mutex::new([script].into()), ..ScriptedModel::default() };
         let mut spending = SpendingTally::default();
-        let said = side_call(&model, Request::default(), ModelCaller::Summary, &mut spending, |_| {}).await;
-        assert_eq!(said.as_deref(), Ok("Sum"));
+        let answer = side_call(&model, Request::default(), ModelCaller::Summary, &mut spending, |_| {}).await;
+        assert_eq!(answer.as_deref(), Ok("Sum"));
         let [spent] = spending.parts() else { panic!("{spending:?}") };
         assert_eq!((spent.caller, spent.usage), (ModelCaller::Summary, Usage::plain(8, 3)));
     }

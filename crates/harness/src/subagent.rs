@@ -133,8 +133,8 @@ impl Kinds {
     #[must_use]
     pub fn task(&self, parent: &RunAgent, skills: Arc<[Skill]>) -> Option<Arc<dyn Tool>> {
         let shell = parent.tools.get(BASH).is_some();
-        let there = self.kinds.iter().filter(|kind| shell || kind.name != BASH).cloned().collect();
-        let all = Self::new(there, parent.bounds.at_once)?;
+        let available = self.kinds.iter().filter(|kind| shell || kind.name != BASH).cloned().collect();
+        let all = Self::new(available, parent.bounds.at_once)?;
         Some(Arc::new(SubagentTask { all, parent: parent.clone(), skills }))
     }
 }
@@ -189,10 +189,10 @@ impl SubagentTask {
             task: cx.call.clone(),
         };
         let has = |name: &str| {
-            let given = kind.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
+            let is_allowed = kind.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
             let allowed = cx.allowed_tools.as_ref().is_none_or(|only| only.iter().any(|tool| tool == name));
             let blind = name == VIEW_IMAGE && !sees;
-            given
+            is_allowed
                 && allowed
                 && !blind
                 && !NEVER.contains(&name)
@@ -261,7 +261,7 @@ async fn run_subagent(
         let run = crate::run(&agent, &mut chain, &mut run_state, &steering, &cancel);
         let mut run = std::pin::pin!(run);
         let mut ticks = replay.ticks();
-        let mut shown = Vec::new();
+        let mut published = Vec::new();
         loop {
             tokio::select! {
                 biased;
@@ -270,8 +270,8 @@ async fn run_subagent(
             }
             let progress = replay.progress();
             let doing = progress.activity.tools();
-            if doing != shown {
-                shown.clone_from(&doing);
+            if doing != published {
+                published.clone_from(&doing);
                 stage(TaskStage::Running { doing, usage: progress.usage });
             }
         }

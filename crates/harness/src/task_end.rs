@@ -185,7 +185,7 @@ mod tests {
         let long = "x".repeat(10_000);
         let ended = TaskEnding::from_outcome(&Outcome::Success, None, long, 7, Duration::ZERO);
         assert!(ended.text().len() > 10_000);
-        let kept = ended.kept("gpt".into(), Usage::default(), 2);
-        assert_eq!((kept.text.len(), kept.truncated, kept.omitted), (8_192, true, 2));
+        let stored = ended.kept("gpt".into(), Usage::default(), 2);
+        assert_eq!((stored.text.len(), stored.truncated, stored.omitted), (8_192, true, 2));
     }
 }

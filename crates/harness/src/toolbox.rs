@@ -1,4 +1,4 @@
-//! Tools of a run.
+//! The set of tools available to a run.
 
 use pudu_base::{Tool, ToolSpec};
 use std::sync::Arc;
@@ -14,14 +14,14 @@ impl Toolbox {
     /// Combines tools. The first of several tools with the same name wins.
     #[must_use]
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        let mut kept: Vec<Arc<dyn Tool>> = Vec::new();
+        let mut unique: Vec<Arc<dyn Tool>> = Vec::new();
         for tool in tools {
-            if !kept.iter().any(|other| other.spec().name == tool.spec().name) {
-                kept.push(tool);
+            if !unique.iter().any(|other| other.spec().name == tool.spec().name) {
+                unique.push(tool);
             }
         }
-        let specs = kept.iter().map(|tool| tool.spec().clone()).collect();
-        Self { tools: kept.into(), specs }
+        let specs = unique.iter().map(|tool| tool.spec().clone()).collect();
+        Self { tools: unique.into(), specs }
     }
 
     /// Finds a tool.

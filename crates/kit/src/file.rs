@@ -50,10 +50,10 @@ mod tests {
         }
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         // A folder cannot be replaced by a file.
-        let taken = folder.path().join("folder");
-        fs::create_dir_all(taken.join("inner")).unwrap();
-        assert!(replace(&taken, &part, b"three", 0o600).is_err());
-        assert!(!part.exists() && taken.join("inner").exists());
+        let folder_path = folder.path().join("folder");
+        fs::create_dir_all(folder_path.join("inner")).unwrap();
+        assert!(replace(&folder_path, &part, b"three", 0o600).is_err());
+        assert!(!part.exists() && folder_path.join("inner").exists());
         assert!(create(&path, b"four", 0o600).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
     }

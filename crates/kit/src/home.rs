@@ -29,9 +29,9 @@ impl Home {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let place = read_url(&mut lock).map(|url| format!(" (at {url})")).unwrap_or_default();
+                let address = read_url(&mut lock).map(|url| format!(" (at {url})")).unwrap_or_default();
                 bail!(
-                    "another pudu{place} is already using {}. Stop it first, or set PUDU_HOME to another folder",
+                    "another pudu{address} is already using {}. Stop it first, or set PUDU_HOME to another folder",
                     path.display()
                 );
             }

@@ -26,10 +26,11 @@ pub fn position(id: &str) -> Option<Seq> {
 /// # Errors
 /// When no checkpoint can have this id.
 pub fn wanted(id: &Value, checkpoint: &Value) -> Result<Option<Seq>, String> {
-    let named = [id, &checkpoint["checkpoint_id"]].into_iter().find(|named| !named.is_null());
-    let Some(named) = named else { return Ok(None) };
-    let known = named.as_str().and_then(position);
-    known.map(Some).ok_or_else(|| format!("{named} is not a checkpoint id"))
+    let checkpoint_id =
+        [id, &checkpoint["checkpoint_id"]].into_iter().find(|checkpoint_id| !checkpoint_id.is_null());
+    let Some(checkpoint_id) = checkpoint_id else { return Ok(None) };
+    let known = checkpoint_id.as_str().and_then(position);
+    known.map(Some).ok_or_else(|| format!("{checkpoint_id} is not a checkpoint id"))
 }
 
 /// Returns the task id of a node that runs after a checkpoint.

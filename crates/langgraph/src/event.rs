@@ -109,8 +109,8 @@ pub fn edges(
     let thread = run.thread.as_str();
     let content = json!({ "run_id": run.id, "assistant_id": super::run::assistant(&run.assistant) });
     let body = |kind, category, content| EventBody { kind, category, content, metadata: json!({}) };
-    let begun = body("run.start", "trace", content);
-    let begun = event(thread, &entry(first, run.created), first * NUMBERS - 1, begun);
+    let start = body("run.start", "trace", content);
+    let start = event(thread, &entry(first, run.created), first * NUMBERS - 1, start);
     let changed = run.ended.zip(changes).map(|(at, changes)| {
         let number = last * NUMBERS + NUMBERS - 3;
         event(thread, &entry(last, at), number, body("workspace_changes", "workspace", changes))
@@ -120,7 +120,7 @@ pub fn edges(
         let number = last * NUMBERS + NUMBERS - 2;
         event(thread, &entry(last, at), number, body("run.end", "trace", content))
     });
-    [Some(begun), changed, ended]
+    [Some(start), changed, ended]
 }
 
 /// Feedback on a run.

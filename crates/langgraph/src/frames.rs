@@ -161,9 +161,9 @@ impl Frames {
 
     /// Takes the frames made so far.
     pub fn take(&mut self) -> Vec<Frame> {
-        let mut made = std::mem::take(&mut self.out);
-        made.retain(Frame::is_wanted);
-        made
+        let mut frames = std::mem::take(&mut self.out);
+        frames.retain(Frame::is_wanted);
+        frames
     }
 
     /// Adds the first frame.
@@ -186,7 +186,7 @@ impl Frames {
             RunEvent::Committed { seq, .. } => Position::after(*seq, 0),
             _ => Position { event: before.event + 1, ..before },
         };
-        let made = self.out.len();
+        let first_frame = self.out.len();
         match event {
             RunEvent::Text { message, delta } => self.send_delta(message, delta),
             RunEvent::Reasoning { message, delta } => self.thoughts(message, delta),
@@ -233,12 +233,12 @@ impl Frames {
             | RunEvent::Ended { .. } => {}
         }
         self.position = next;
-        self.stamp(made, next);
+        self.stamp(first_frame, next);
     }
 
     /// Adds the last frames: the values again if the run changed the title, and the failure, if there is one.
     pub fn end(&mut self, outcome: &Outcome, title: Option<String>) {
-        let made = self.out.len();
+        let first_frame = self.out.len();
         if title != self.title {
             self.title = title;
             self.send_values();
@@ -252,7 +252,7 @@ impl Frames {
             let data = json!({ "error": name, "message": text, "name": name });
             self.frame("error", &data);
         }
-        self.stamp(made, Position::end(self.position.seq));
+        self.stamp(first_frame, Position::end(self.position.seq));
         self.out.push(Frame::end());
     }
 
@@ -263,8 +263,8 @@ impl Frames {
 
     /// Sets the ids of an event's frames, and removes those that the reader already has. The log may yield fewer frames
     /// for a step than the reader lacks. If so, the reader gets a gap.
-    fn stamp(&mut self, made: usize, now: Position) {
-        let mut frames = self.out.split_off(made);
+    fn stamp(&mut self, created: usize, now: Position) {
+        let mut frames = self.out.split_off(created);
         for (left, frame) in frames.iter_mut().rev().enumerate() {
             frame.id = Some(Position { left: (left > 0).then_some(left), ..now });
         }
@@ -415,9 +415,9 @@ impl Frames {
         let told = self.sent.entry(reply.id.clone()).or_default().end(&reply.text);
         self.send_text(&reply.id, &told, Some(reply));
         self.sent.remove(&reply.id);
-        let whole = Arc::new(Message::Assistant(reply.clone()));
-        self.model_ends(&whole);
-        self.complete(&whole);
+        let message = Arc::new(Message::Assistant(reply.clone()));
+        self.model_ends(&message);
+        self.complete(&message);
     }
 
     fn result(&mut self, result: &Arc<Message>) {

@@ -9,7 +9,7 @@ use pudu_net::scrub;
 use serde_json::{Map, Value, json};
 
 /// Fields of a client's message that are kept unchanged.
-const KEPT: [&str; 4] = ["content", "additional_kwargs", "response_metadata", "name"];
+const KEPT_FIELDS: [&str; 4] = ["content", "additional_kwargs", "response_metadata", "name"];
 
 /// Renders a message, with the fields that its client sent; `None` for pudu's own reminders, which clients do not see.
 #[must_use]
@@ -29,7 +29,7 @@ pub fn to_json(message: &Message, sent: Option<&Value>) -> Option<Value> {
             (Some(Value::Object(own)), Value::Object(theirs)) => {
                 own.extend(theirs.iter().map(|(key, value)| (key.clone(), value.clone())));
             }
-            (Some(own), _) if !own.is_null() && !KEPT.contains(&key.as_str()) => {}
+            (Some(own), _) if !own.is_null() && !KEPT_FIELDS.contains(&key.as_str()) => {}
             _ => drop(told.insert(key.clone(), value.clone())),
         }
     }
@@ -138,12 +138,12 @@ fn tool(result: &ToolResult) -> Map<String, Value> {
     let mut fields = base("tool", &result.id, &tool_frame::unframed(&result.text));
     fields.insert("name".into(), result.tool.as_str().into());
     fields.insert("tool_call_id".into(), json!(result.call));
-    let asked = result.question.as_ref().map(|question| human_input(question, &result.call));
-    fields.insert("artifact".into(), asked.unwrap_or_default());
+    let question_input = result.question.as_ref().map(|question| human_input(question, &result.call));
+    fields.insert("artifact".into(), question_input.unwrap_or_default());
     fields.insert("status".into(), if result.error { "error" } else { "success" }.into());
-    let asked = result.decision.iter().chain(&result.decisions).filter(|decision| !decision.not_asked);
+    let decided = result.decision.iter().chain(&result.decisions).filter(|decision| !decision.not_asked);
     let told = |Decision { request, approved, by, .. }: &Decision| json!({ "request": request, "approved": approved, "by": by });
-    let approvals: Vec<Value> = asked.map(told).collect();
+    let approvals: Vec<Value> = decided.map(told).collect();
     let mut extra = Map::new();
     if !approvals.is_empty() {
         extra.insert("approvals".into(), approvals.into());
@@ -228,8 +228,8 @@ impl MessageChunk<'_> {
             let args = call.garbled.clone().unwrap_or_else(|| call.args.to_string());
             json!({ "name": call.name, "args": args, "id": call.id, "index": index, "type": "tool_call_chunk" })
         };
-        let whole = calls.iter().filter(|call| call.garbled.is_none()).map(tool_call);
-        fields.insert("tool_calls".into(), whole.collect());
+        let valid = calls.iter().filter(|call| call.garbled.is_none()).map(tool_call);
+        fields.insert("tool_calls".into(), valid.collect());
         fields.insert("invalid_tool_calls".into(), json!([]));
         fields.insert("tool_call_chunks".into(), calls.iter().enumerate().map(piece).collect());
         let used = self.last.and_then(|reply| reply.usage.as_ref());

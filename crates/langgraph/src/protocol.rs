@@ -320,7 +320,7 @@ mod tests {
             assert_eq!(place.after(before), Continue::Begin, "{before}");
         }
         assert_eq!(place.number(Position::end(10)), number_at(10));
-        let most = RunPlace::default().number(at(Seq::MAX, u64::MAX - 1, None));
-        assert!(most <= MAX_NUMBER && MAX_NUMBER == (1 << 53) - 1);
+        let highest = RunPlace::default().number(at(Seq::MAX, u64::MAX - 1, None));
+        assert!(highest <= MAX_NUMBER && MAX_NUMBER == (1 << 53) - 1);
     }
 }

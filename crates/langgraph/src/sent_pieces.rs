@@ -22,8 +22,8 @@ impl SentPieces {
     }
 
     /// Ends the message, given its whole text, and returns the unsent part.
-    pub(super) fn end(&mut self, whole: &str) -> String {
-        let rest = whole.strip_prefix(self.heard.as_str()).unwrap_or_default();
+    pub(super) fn end(&mut self, full_text: &str) -> String {
+        let rest = full_text.strip_prefix(self.heard.as_str()).unwrap_or_default();
         let told = self.words.push(rest) + &self.words.finish();
         self.text.push_str(&told);
         told

@@ -42,17 +42,17 @@ impl ListedThread {
     /// Renders a thread for lists. `busy` is whether it has an active or waiting run.
     #[must_use]
     pub fn from_thread(thread: &ClientThread, busy: bool) -> Self {
-        let named = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        let non_empty = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         Self {
             thread_id: thread.id.clone(),
             status: status(thread, busy),
             created_at: clock::iso(thread.created),
             updated_at: clock::iso(thread.updated),
             metadata: metadata(thread),
-            assistant_id: named(&thread.assistant),
+            assistant_id: non_empty(&thread.assistant),
             channel: Some(thread.account.clone()).filter(|account| account != API_ACCOUNT),
             config: Map::new(),
-            values: named(&thread.title).map_or_else(|| json!({}), |title| json!({ "title": title })),
+            values: non_empty(&thread.title).map_or_else(|| json!({}), |title| json!({ "title": title })),
             interrupts: Map::new(),
             read_only: false,
         }

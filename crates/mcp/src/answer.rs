@@ -117,8 +117,9 @@ fn block(block: &ContentBlock, images: &mut Vec<Vec<u8>>) -> String {
 
 /// Takes an image if there is room, and returns the note that replaces it in the text.
 fn take_image(kind: &str, mime: &str, base64: &str, images: &mut Vec<Vec<u8>>) -> String {
-    let taken: usize = images.iter().map(Vec::len).sum();
-    let room = images.len() < MAX_IMAGES && base64.len() / 4 * 3 <= MAX_IMAGE_BYTES.saturating_sub(taken);
+    let used_bytes: usize = images.iter().map(Vec::len).sum();
+    let room =
+        images.len() < MAX_IMAGES && base64.len() / 4 * 3 <= MAX_IMAGE_BYTES.saturating_sub(used_bytes);
     let bytes = room.then(|| decode(base64)).flatten();
     let Some(bytes) = bytes.filter(|bytes| image_kind(bytes).is_some()) else {
         return not_shown(kind, mime, base64);
@@ -149,8 +150,8 @@ fn decode(base64: &str) -> Option<Vec<u8>> {
         '_' => '/',
         c => c,
     };
-    let kept: String = base64.chars().filter(|c| !c.is_whitespace() && *c != '=').map(plain).collect();
-    BASE64_STANDARD_NO_PAD.decode(kept).ok()
+    let cleaned: String = base64.chars().filter(|c| !c.is_whitespace() && *c != '=').map(plain).collect();
+    BASE64_STANDARD_NO_PAD.decode(cleaned).ok()
 }
 
 #[cfg(test)]

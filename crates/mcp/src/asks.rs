@@ -24,7 +24,7 @@ const MAX_WAITING: usize = 8;
 pub(crate) enum AskKind {
     /// A question to people.
     Elicitation,
-    /// A question to the model.
+    /// A request to the model (sampling).
     Sampling,
     /// The folders that the server may work in.
     Roots,

@@ -38,7 +38,7 @@ impl McpConfig {
         else {
             return Err("only servers over http without other credentials have logins".to_owned());
         };
-        let begun = login::begin(name, url, &login.client, redirect, vault).await;
-        begun.map_err(|why| server.label.hide_and_cut(&why))
+        let started = login::begin(name, url, &login.client, redirect, vault).await;
+        started.map_err(|why| server.label.hide_and_cut(&why))
     }
 }

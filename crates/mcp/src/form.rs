@@ -104,10 +104,10 @@ impl FieldValues {
             return Some(answer.clone());
         }
         let option = |answer: &Value| {
-            let named = |(label, _): &&(String, Value)| {
+            let has_label = |(label, _): &&(String, Value)| {
                 answer.as_str().is_some_and(|answer| answer.eq_ignore_ascii_case(label))
             };
-            self.options.iter().find(named).map(|(_, value)| value.clone())
+            self.options.iter().find(has_label).map(|(_, value)| value.clone())
         };
         match answer {
             Value::Array(list) => list.iter().map(option).collect(),
@@ -185,8 +185,8 @@ fn options(property: &Value) -> Vec<(String, Value)> {
         return titled;
     }
     let names = list("enumNames");
-    let named = list("enum").into_iter().enumerate();
-    named.map(|(at, value)| (label(names.get(at).unwrap_or(&value)), value)).collect()
+    let values = list("enum").into_iter().enumerate();
+    values.map(|(at, value)| (label(names.get(at).unwrap_or(&value)), value)).collect()
 }
 
 #[cfg(test)]

@@ -123,9 +123,9 @@ impl Keeper {
         self.starting = Some(Box::pin(async move { McpSession::first(&server, &changed).await }));
     }
 
-    fn on_begun(&mut self, begun: FirstStart) {
+    fn on_begun(&mut self, start: FirstStart) {
         self.starting = None;
-        match begun {
+        match start {
             Ok((session, found)) => {
                 self.session = Some(session);
                 self.is_listed = true;

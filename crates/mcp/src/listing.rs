@@ -163,17 +163,17 @@ impl ToolList {
             Err(why) => return self.note(server, Some(remote), &why, true),
         };
         if !schema.changes.is_empty() {
-            let named: Vec<&str> = schema.changes.iter().map(String::as_str).take(NAMED_CHANGES).collect();
-            self.note(server, Some(remote.clone()), &named.join("; "), false);
+            let listed: Vec<&str> = schema.changes.iter().map(String::as_str).take(NAMED_CHANGES).collect();
+            self.note(server, Some(remote.clone()), &listed.join("; "), false);
         }
         let description = tool.description.unwrap_or_default();
-        let mut kept: String = description.chars().take(MAX_DESCRIPTION_CHARS).collect();
-        if kept.len() < description.len() {
-            kept.push_str(" […]");
+        let mut shortened: String = description.chars().take(MAX_DESCRIPTION_CHARS).collect();
+        if shortened.len() < description.len() {
+            shortened.push_str(" […]");
             let what = format!("its description is cut to {MAX_DESCRIPTION_CHARS} characters");
             self.note(server, Some(remote.clone()), &what, false);
         }
-        self.tools.push(ListedTool { remote, description: kept, schema });
+        self.tools.push(ListedTool { remote, description: shortened, schema });
     }
 
     fn note(&mut self, server: &McpServer, tool: Option<String>, what: &str, is_left_out: bool) {

@@ -210,12 +210,12 @@ impl MessageReader {
         if !head.starts_with(b"{") {
             return None;
         }
-        let named = id_in_head(head).and_then(|id| self.pending.find(&id));
-        let named = named.or_else(|| id_in_tail(tail).and_then(|id| self.pending.find(&id)));
+        let request = id_in_head(head).and_then(|id| self.pending.find(&id));
+        let request = request.or_else(|| id_in_tail(tail).and_then(|id| self.pending.find(&id)));
         // A log line may be an object as well.
         let has = |key: &[u8]| find_all(head, key).chain(find_all(tail, key)).next().is_some();
         let is_answer = has(b"\"jsonrpc\"") || has(b"\"result\"") || has(b"\"error\"");
-        named.or_else(|| self.request_without_id()).filter(|_| is_answer)
+        request.or_else(|| self.request_without_id()).filter(|_| is_answer)
     }
 
     /// Returns the request that an answer without an ID belongs to.

@@ -1,4 +1,4 @@
-//! Names that models use for the tools of servers. Providers reject a request if a tool name is longer than 64
+//! Names under which models see the tools of MCP servers. Providers reject a request if a tool name is longer than 64
 //! characters or contains characters other than ASCII letters, digits, `_` and `-`. Servers also use dots, slashes,
 //! spaces and other scripts.
 
@@ -26,7 +26,7 @@ pub fn tool_name_part(text: &str) -> String {
     text.chars().map(|c| if is_legal_char(c) { c } else { '_' }).collect()
 }
 
-/// Names that are no longer available for the tools of servers.
+/// Names already taken.
 pub(crate) struct TakenNames {
     /// Names already assigned to tools.
     given: HashSet<String>,
@@ -53,20 +53,24 @@ pub(crate) fn assign(
     remotes: &[&str],
     taken: &mut TakenNames,
 ) -> Vec<String> {
-    let whole = |remote: &str| if has_prefix { format!("{server}_{remote}") } else { remote.to_owned() };
-    let kept: Vec<Option<String>> =
-        remotes.iter().map(|remote| Some(whole(remote)).filter(|name| taken.reserve(name))).collect();
-    let others = remotes.iter().zip(kept);
-    let other = |remote: &str, taken: &mut TakenNames| {
+    let full_name = |remote: &str| if has_prefix { format!("{server}_{remote}") } else { remote.to_owned() };
+    let reserved: Vec<Option<String>> =
+        remotes.iter().map(|remote| Some(full_name(remote)).filter(|name| taken.reserve(name))).collect();
+    let all = remotes.iter().zip(reserved);
+    let fallback = |remote: &str, taken: &mut TakenNames| {
         // The server's name makes a tool without a prefix unique.
         let prefixed = (!has_prefix).then(|| format!("{server}_{remote}"));
-        other_name(&[Some(whole(remote)), prefixed].into_iter().flatten().collect::<Vec<_>>(), remote, taken)
+        fallback_name(
+            &[Some(full_name(remote)), prefixed].into_iter().flatten().collect::<Vec<_>>(),
+            remote,
+            taken,
+        )
     };
-    others.map(|(remote, kept)| kept.unwrap_or_else(|| other(remote, taken))).collect()
+    all.map(|(remote, reserved)| reserved.unwrap_or_else(|| fallback(remote, taken))).collect()
 }
 
 /// Returns a valid, unused name that resembles one of the wanted names.
-fn other_name(wanted: &[String], remote: &str, taken: &mut TakenNames) -> String {
+fn fallback_name(wanted: &[String], remote: &str, taken: &mut TakenNames) -> String {
     let is_readable = remote.chars().any(|c| c.is_ascii_alphanumeric());
     if let Some(plain) =
         wanted.iter().map(|name| tool_name_part(name)).find(|name| is_readable && taken.reserve(name))
@@ -75,13 +79,13 @@ fn other_name(wanted: &[String], remote: &str, taken: &mut TakenNames) -> String
     }
     let last = wanted.last().map(String::as_str).unwrap_or_default();
     let plain = tool_name_part(last);
-    let kept: String = plain.chars().take(MAX_NAME_CHARS - DIGEST_CHARS - 1).collect();
-    let kept = if is_readable { kept.trim_end_matches('_') } else { kept.trim_matches('_') };
-    let kept = if kept.is_empty() { "tool" } else { kept };
+    let stem: String = plain.chars().take(MAX_NAME_CHARS - DIGEST_CHARS - 1).collect();
+    let stem = if is_readable { stem.trim_end_matches('_') } else { stem.trim_matches('_') };
+    let stem = if stem.is_empty() { "tool" } else { stem };
     // The digest may be taken as well, so further seeds follow.
     let seeds = std::iter::once(last.to_owned()).chain((0..).map(|n: u32| format!("{last}\n{n}")));
     let mut names =
-        seeds.map(|seed| format!("{kept}_{}", digest(seed).get(..DIGEST_CHARS).unwrap_or_default()));
+        seeds.map(|seed| format!("{stem}_{}", digest(seed).get(..DIGEST_CHARS).unwrap_or_default()));
     names.find(|name| taken.reserve(name)).unwrap_or_default()
 }
 
@@ -119,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_server_names_and_other_servers_tools_are_handled() {
+    fn names_are_unique_across_servers() {
         assert_eq!(named("b", false, &["search", "other"], &["search"])[1], "other");
         assert_eq!(named("b", false, &["search", "bash"], &["search"]), ["b_search", "b_bash"]);
         assert!(named("b", false, &["search"], &["search", "b_search"])[0].starts_with("b_search_"));

@@ -1,5 +1,5 @@
-//! Answers the requests that a server makes during a call: by a form, by an approval, by the model of the run or by the
-//! folder of the thread.
+//! Answers the requests that a server makes during a call: with a form, an approval, the run's model or the thread's
+//! folder.
 
 use crate::{
     asks::{AskAnswer, AskKind, ServerAsk},
@@ -16,8 +16,8 @@ const MAX_LINE_CHARS: usize = 300;
 /// Maximum length of a link that people are asked to open, in characters.
 const MAX_LINK_CHARS: usize = 2_000;
 
-/// The handling of a request.
-pub(crate) enum Handled {
+/// Outcome of a server request.
+pub(crate) enum AskOutcome {
     /// It is answered.
     Answered,
     /// It is declined, because people cannot be asked. The text is the server's question.
@@ -27,26 +27,26 @@ pub(crate) enum Handled {
 }
 
 /// Answers a request, unless it needs a form.
-pub(crate) async fn handle(ask: ServerAsk, server: &McpServer, host: &dyn CallHost) -> Handled {
+pub(crate) async fn handle(ask: ServerAsk, server: &McpServer, host: &dyn CallHost) -> AskOutcome {
     match ask.kind {
         AskKind::Roots => {
             let answer = roots(server, host);
             ask.answer(Ok(answer));
-            Handled::Answered
+            AskOutcome::Answered
         }
         AskKind::Sampling => {
             let answer = sampling::sample(server.name(), &ask.params, host).await;
             if let Err(error) = &answer {
-                tracing::info!(server = server.name(), "refused question to the model: {}", error.message);
+                tracing::info!(server = server.name(), "refused sampling request: {}", error.message);
             }
             ask.answer(answer);
-            Handled::Answered
+            AskOutcome::Answered
         }
         AskKind::Elicitation => elicit(ask, server, host).await,
     }
 }
 
-async fn elicit(ask: ServerAsk, server: &McpServer, host: &dyn CallHost) -> Handled {
+async fn elicit(ask: ServerAsk, server: &McpServer, host: &dyn CallHost) -> AskOutcome {
     let message = ask.params.get("message").and_then(Value::as_str).unwrap_or_default();
     let message = server.label.hide_in_tool_error(message);
     let url = ask.params.get("url").and_then(Value::as_str);
@@ -67,19 +67,19 @@ async fn elicit(ask: ServerAsk, server: &McpServer, host: &dyn CallHost) -> Hand
             let whole = (message.chars().count() > MAX_LINE_CHARS).then(|| foreign::text(&message).into());
             decided(ask, message, &host.approve(EffectRequest { line, whole }).await)
         }
-        Ok(form) if host.can_ask() => Handled::Form { ask, form, message },
+        Ok(form) if host.can_ask() => AskOutcome::Form { ask, form, message },
         Ok(_) => declined(ask, message, "there are no people to ask"),
     }
 }
 
-fn declined(ask: ServerAsk, message: String, why: &str) -> Handled {
-    tracing::info!("declined question to people by MCP server ({why}): {message}");
+fn declined(ask: ServerAsk, message: String, why: &str) -> AskOutcome {
+    tracing::info!("declined elicitation request ({why}): {message}");
     ask.answer(AskKind::Elicitation.refusal());
-    Handled::Declined(message)
+    AskOutcome::Declined(message)
 }
 
 /// Answers with a person's decision. Without one in time, the question is cancelled.
-fn decided(ask: ServerAsk, message: String, decision: &Decision) -> Handled {
+fn decided(ask: ServerAsk, message: String, decision: &Decision) -> AskOutcome {
     let answer: AskAnswer = match decision {
         Decision { not_asked: true, .. } => return declined(ask, message, "there are no people to ask"),
         Decision { approved: true, .. } if ask.params.get("url").is_some() => {
@@ -90,10 +90,10 @@ fn decided(ask: ServerAsk, message: String, decision: &Decision) -> Handled {
         Decision { .. } => Ok(json!({ "action": "cancel" })),
     };
     ask.answer(answer);
-    Handled::Answered
+    AskOutcome::Answered
 }
 
-/// Returns the question whether a person opens a link. The link is shown whole, with its host in ASCII.
+/// Returns the request to approve opening a link. The link is shown in full, with its host in ASCII.
 fn link(server: &str, message: &str, url: &str) -> Option<EffectRequest> {
     let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let has_login = !url.username().is_empty() || url.password().is_some();

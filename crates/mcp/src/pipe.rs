@@ -102,7 +102,7 @@ impl<R: AsyncRead + Send + Unpin> ServerPipe<R> {
         if self.noise == 1 {
             tracing::info!(
                 server = self.server.name(),
-                "MCP server writes text that is no message (see debug)"
+                "MCP server writes text that is not a message (see debug)"
             );
         }
         let text = self.server.hide_and_cut(&String::from_utf8_lossy(line));

@@ -69,9 +69,9 @@ impl McpPrompt {
         let mut params = GetPromptRequestParams::new(self.prompt.name.clone());
         params.arguments = arguments(self.prompt.arguments.as_deref().unwrap_or_default(), text)?;
         let wire = self.line.wire().await?;
-        let most = self.server.call_timeout;
-        let answer = timeout(most, wire.peer.get_prompt_once(params)).await;
-        match answer.map_err(|_| format!("no answer within {most:?} (tool_call_timeout)"))? {
+        let limit = self.server.call_timeout;
+        let answer = timeout(limit, wire.peer.get_prompt_once(params)).await;
+        match answer.map_err(|_| format!("no answer within {limit:?} (tool_call_timeout)"))? {
             Ok(GetPromptResponse::Complete(result)) => Ok(flatten(result)),
             Ok(_) => Err("it asks for something that is not in this version".to_owned()),
             Err(error) => Err(failure::of_request(&error, &self.server.label)),

@@ -82,8 +82,8 @@ fn initialization(result: Value) -> Value {
     let info = map.get("serverInfo");
     let mut capabilities = json!({ "tools": {} });
     for key in ["resources", "prompts"] {
-        let named = map.get("capabilities").and_then(|named| named.get(key));
-        if named.is_some_and(Value::is_object) {
+        let capability = map.get("capabilities").and_then(|capability| capability.get(key));
+        if capability.is_some_and(Value::is_object) {
             capabilities[key] = json!({});
         }
     }

@@ -81,17 +81,17 @@ impl ResourceTool {
 
     async fn ask(&self, args: &Value) -> Result<ToolOutput, ToolError> {
         let wire = self.line.wire().await.map_err(|why| self.error(&why))?;
-        let most = self.server.call_timeout;
-        let asked = async {
+        let limit = self.server.call_timeout;
+        let request = async {
             match (self.request, args.get("uri").and_then(Value::as_str)) {
                 (ResourceRequest::List, _) => list(&wire.peer).await,
                 (ResourceRequest::Read, Some(uri)) => read(&wire.peer, uri).await,
                 (ResourceRequest::Read, None) => Ok(Err("`uri` is missing".to_owned())),
             }
         };
-        let answer = timeout(most, asked).await;
+        let answer = timeout(limit, request).await;
         let answer =
-            answer.map_err(|_| self.error(&format!("no answer within {most:?} (tool_call_timeout)")))?;
+            answer.map_err(|_| self.error(&format!("no answer within {limit:?} (tool_call_timeout)")))?;
         let answer = answer.map_err(|error| self.error(&failure::of_request(&error, &self.server.label)))?;
         answer.map_err(|why| self.error(&why))
     }

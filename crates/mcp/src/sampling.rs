@@ -1,5 +1,5 @@
-//! A server's question to the model of the run. A person approves each one, and it counts against the budgets of the run's
-//! user.
+//! MCP sampling: a server asks the run's model. A user approves each request, which counts against the budgets of the
+//! run's user.
 
 use crate::asks::{AskAnswer, rejected};
 use pudu_base::{
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Maximum size of a question, in bytes: a person reads it before it is asked.
 const MAX_PROMPT_BYTES: usize = 64 * 1024;
-/// Maximum length of a question in the line for people, in characters.
+/// Maximum length of the prompt in the approval line, in characters.
 const MAX_LINE_CHARS: usize = 200;
 
 /// Asks people for approval and then the model.
@@ -71,11 +71,11 @@ fn request(params: &Value) -> Result<(SamplePrompt, String), String> {
     if prompt.len() > MAX_PROMPT_BYTES {
         return Err(format!("the question has more than {MAX_PROMPT_BYTES} bytes"));
     }
-    let most = params.get("maxTokens").and_then(Value::as_u64).and_then(|most| u32::try_from(most).ok());
-    Ok((SamplePrompt { system, messages, max_tokens: most.filter(|most| *most > 0) }, prompt))
+    let max_tokens = params.get("maxTokens").and_then(Value::as_u64).and_then(|max| u32::try_from(max).ok());
+    Ok((SamplePrompt { system, messages, max_tokens: max_tokens.filter(|max| *max > 0) }, prompt))
 }
 
-/// Returns the text of a message's content: a block or a list of blocks. Other content is named.
+/// Returns the text of a message's content: a block or a list of blocks. Other content is replaced by its type.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

@@ -140,7 +140,7 @@ impl Repair {
             _ => true,
         };
         if !is_object {
-            self.note("its arguments are described as something else than an object; they may be anything");
+            self.note("its arguments are not described as an object; they may be anything");
             let description = schema.remove("description");
             schema = description.map(|text| ("description".to_owned(), text)).into_iter().collect();
         }
@@ -161,11 +161,11 @@ impl Repair {
             Value::Bool(true) => return json!({}),
             Value::Bool(false) if depth > 0 => return json!(false),
             Value::String(name) if type_name(&name).is_some() => {
-                self.note("a type stands where a schema belongs");
+                self.note("found a type name where a schema was expected");
                 return json!({ "type": type_name(&name) });
             }
             _ => {
-                self.note("something else stands where a schema belongs");
+                self.note("found another value where a schema was expected");
                 return json!({});
             }
         };
@@ -186,7 +186,7 @@ impl Repair {
                     let parts = parts.into_iter().map(|part| self.part(part, depth + 1)).collect();
                     schema.insert(word.to_owned(), parts);
                 }
-                Some(_) => self.note(format!("`{word}` is no list of schemas")),
+                Some(_) => self.note(format!("`{word}` is not a list of schemas")),
                 None => {}
             }
         }
@@ -197,7 +197,7 @@ impl Repair {
                     let parts: Map<String, Value> = parts.collect();
                     schema.insert(word.to_owned(), Value::Object(parts));
                 }
-                Some(_) => self.note(format!("`{word}` is no object of schemas")),
+                Some(_) => self.note(format!("`{word}` is not an object of schemas")),
                 None => {}
             }
         }
@@ -206,7 +206,7 @@ impl Repair {
 
     fn types(&mut self, schema: &mut Map<String, Value>) {
         let Some(value) = schema.remove("type") else { return };
-        let named = match &value {
+        let type_value = match &value {
             Value::String(name) => type_name(name).map(|name| json!(name)),
             Value::Array(names) => {
                 let mut known: Vec<&str> = Vec::new();
@@ -223,11 +223,11 @@ impl Repair {
             }
             _ => None,
         };
-        if named.as_ref() != Some(&value) {
-            self.note("`type` names no type of JSON Schema");
+        if type_value.as_ref() != Some(&value) {
+            self.note("`type` is not a JSON Schema type");
         }
-        if let Some(named) = named {
-            schema.insert("type".to_owned(), named);
+        if let Some(type_value) = type_value {
+            schema.insert("type".to_owned(), type_value);
         }
     }
 
@@ -252,7 +252,7 @@ impl Repair {
             None => None,
             Some(Value::Object(properties)) => Some(properties),
             Some(value) => {
-                self.note("`properties` is no object");
+                self.note("`properties` is not an object");
                 Some(by_name(value))
             }
         };
@@ -260,7 +260,7 @@ impl Repair {
             None => Vec::new(),
             Some(Value::Array(names)) => names,
             Some(_) => {
-                self.note("`required` is no list of names");
+                self.note("`required` is not a list of names");
                 Vec::new()
             }
         };
@@ -275,7 +275,7 @@ impl Repair {
         if properties.get("required").is_some_and(Value::is_array)
             && let Some(Value::Array(names)) = properties.remove("required")
         {
-            self.note("`required` stands among its `properties`");
+            self.note("`required` is among its `properties`");
             required.extend(names);
         }
         let mut names = HashMap::new();
@@ -302,7 +302,7 @@ impl Repair {
             .map(|name| json!(name))
             .collect();
         if required.len() < before {
-            self.note("`required` names what is not among its `properties`");
+            self.note("`required` lists unknown properties");
         }
         if !required.is_empty() {
             schema.insert("required".to_owned(), Value::Array(required));
@@ -313,8 +313,8 @@ impl Repair {
     /// Returns a name that providers accept, and maps it to the argument's own name.
     fn rename(&mut self, name: &str) -> String {
         let plain = |c: char| if is_key_char(c) { c } else { '_' };
-        let kept: String = name.chars().map(plain).take(MAX_KEY_CHARS - 9).collect();
-        let key = format!("{}_{}", kept.trim_matches('_'), &digest(name).get(..8).unwrap_or_default());
+        let stem: String = name.chars().map(plain).take(MAX_KEY_CHARS - 9).collect();
+        let key = format!("{}_{}", stem.trim_matches('_'), &digest(name).get(..8).unwrap_or_default());
         let key = key.trim_start_matches('_').to_owned();
         self.note("an argument has a name that providers refuse; the model gets another one");
         self.schema.renamed.insert(key.clone(), name.to_owned());
@@ -352,7 +352,7 @@ impl Repair {
         for word in NUMBERS {
             let Some(value) = schema.get(word).filter(|value| !value.is_number()) else { continue };
             let number = value.as_str().and_then(|text| serde_json::from_str::<Value>(text.trim()).ok());
-            self.note(format!("`{word}` is no number"));
+            self.note(format!("`{word}` is not a number"));
             match number.filter(Value::is_number) {
                 Some(number) => schema.insert(word.to_owned(), number),
                 None => schema.remove(word),
@@ -363,7 +363,7 @@ impl Repair {
             let text = value
                 .as_array()
                 .map(|lines| lines.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n"));
-            self.note(format!("`{word}` is no text"));
+            self.note(format!("`{word}` is not a string"));
             match text.filter(|text| !text.is_empty()) {
                 Some(text) => schema.insert(word.to_owned(), json!(text)),
                 None => schema.remove(word),
@@ -371,7 +371,7 @@ impl Repair {
         }
         if schema.get("enum").is_some_and(|values| values.as_array().is_none_or(Vec::is_empty)) {
             schema.remove("enum");
-            self.note("`enum` is no list of values");
+            self.note("`enum` is not a list of values");
         }
     }
 }
@@ -386,11 +386,11 @@ fn type_name(name: &str) -> Option<&'static str> {
 /// Converts a list of arguments that contain their names to an object by name.
 fn by_name(list: Value) -> Map<String, Value> {
     let Value::Array(items) = list else { return Map::new() };
-    let named = items.into_iter().filter_map(|mut item| match item.as_object_mut()?.remove("name")? {
+    let pairs = items.into_iter().filter_map(|mut item| match item.as_object_mut()?.remove("name")? {
         Value::String(name) => Some((name, item)),
         _ => None,
     });
-    named.collect()
+    pairs.collect()
 }
 
 fn is_key(name: &str) -> bool {

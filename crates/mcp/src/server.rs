@@ -222,7 +222,7 @@ impl Endpoint {
         headers: impl IntoIterator<Item = (String, String)>,
         oauth: Option<OauthKind>,
     ) -> Result<Self, &'static str> {
-        let url = Url::parse(url).map_err(|_| "`url` is no address")?;
+        let url = Url::parse(url).map_err(|_| "`url` is not a valid URL")?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err("`url` must begin with http:// or https://");
         }

@@ -26,11 +26,7 @@ impl Servers {
     /// # Cancel safety
     /// Dropping the future ends the servers that have been started.
     pub async fn connect(config: McpConfig) -> Self {
-        let servers = Self {
-            catalogue: Arc::new(ServerCatalogue::new()),
-            tasks: TaskTracker::new(),
-            stop: CancellationToken::new(),
-        };
+        let servers = Self::default();
         servers.replace(config, false).await;
         servers
     }
@@ -93,6 +89,16 @@ impl Servers {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+}
+
+impl Default for Servers {
+    fn default() -> Self {
+        Self {
+            catalogue: Arc::new(ServerCatalogue::new()),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }
     }
 }
 

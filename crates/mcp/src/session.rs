@@ -53,8 +53,8 @@ impl McpSession {
         server: &McpServer,
         tools_changed: &Arc<Notify>,
     ) -> Result<Self, ServerFailure> {
-        let begun = timeout(server.session_timeout, Self::begin(server, tools_changed)).await;
-        begun.unwrap_or(Err(ServerFailure::Slow(server.session_timeout)))
+        let session = timeout(server.session_timeout, Self::begin(server, tools_changed)).await;
+        session.unwrap_or(Err(ServerFailure::Slow(server.session_timeout)))
     }
 
     /// Starts a session and lists the server's tools.
@@ -62,18 +62,18 @@ impl McpSession {
         server: &McpServer,
         tools_changed: &Arc<Notify>,
     ) -> Result<(Self, ToolList), ServerFailure> {
-        let begun = timeout(server.session_timeout, async {
+        let start = timeout(server.session_timeout, async {
             let session = Self::begin(server, tools_changed).await?;
             let found = listing::ask(&session.wire().peer, server).await;
             found.map(|found| (session, found)).map_err(|error| cannot_list(&error, server))
         });
-        begun.await.unwrap_or(Err(ServerFailure::Slow(server.session_timeout)))
+        start.await.unwrap_or(Err(ServerFailure::Slow(server.session_timeout)))
     }
 
     /// Starts a session with a handshake. Servers of a protocol version without handshake refuse that.
     async fn begin(server: &McpServer, tools_changed: &Arc<Notify>) -> Result<Self, ServerFailure> {
-        let begun = Self::begin_as(server, tools_changed, ClientLifecycleMode::Initialize).await;
-        let Err(StartError::Refused(refusal)) = begun else { return begun.map_err(Into::into) };
+        let outcome = Self::begin_as(server, tools_changed, ClientLifecycleMode::Initialize).await;
+        let Err(StartError::Refused(refusal)) = outcome else { return outcome.map_err(Into::into) };
         let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
         let discover = ClientLifecycleMode::Discover { preferred_versions };
         Self::begin_as(server, tools_changed, discover).await.map_err(|error| match error {

@@ -7,7 +7,7 @@ use crate::{
     handle::KeeperHandle,
     listing::ListedTool,
     parked::{ParkedCall, ParkedKey},
-    people::{self, Handled},
+    people::{self, AskOutcome},
     schema::ToolSchema,
     server::McpServer,
 };
@@ -94,17 +94,17 @@ impl McpTool {
         key: &ParkedKey,
         cx: &ToolCx,
     ) -> Result<ToolOutput, ToolError> {
-        let (most, mut declined) = (self.server.call_timeout, Vec::new());
+        let (limit, mut declined) = (self.server.call_timeout, Vec::new());
         for _ in 0..MAX_ASKS {
             // Dropping the call cancels it on the server.
-            let step = timeout(most, ongoing.next()).await;
+            let step = timeout(limit, ongoing.next()).await;
             let step =
-                step.map_err(|_| self.error(&format!("no answer within {most:?} (tool_call_timeout)")))?;
+                step.map_err(|_| self.error(&format!("no answer within {limit:?} (tool_call_timeout)")))?;
             match step {
                 Ok(ServerStep::Asks(ask)) => match people::handle(ask, &self.server, &*cx.host).await {
-                    Handled::Answered => {}
-                    Handled::Declined(message) => declined.push(message),
-                    Handled::Form { ask, form, message } => {
+                    AskOutcome::Answered => {}
+                    AskOutcome::Declined(message) => declined.push(message),
+                    AskOutcome::Form { ask, form, message } => {
                         let asked_after = cx.host.newest_message().map(|(id, _)| id);
                         let question = form.question(self.server.name(), &message);
                         let parked = ParkedCall { args, ongoing, ask, form, message, asked_after };

@@ -80,9 +80,9 @@ impl<'a> FactBucket<'a> {
     fn read_fact(&self, file: &Path) -> Result<Fact, String> {
         let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let id = FactId::new(&stem).map_err(|error| error.to_string())?;
-        let place = self.file(&id);
-        if place != file {
-            return Err(format!("a fact with this name must be stored at {}", place.display()));
+        let expected = self.file(&id);
+        if expected != file {
+            return Err(format!("a fact with this name must be stored at {}", expected.display()));
         }
         let bytes = self.folder.read(file).map_err(|error| error.to_string())?;
         markdown::read(&bytes.unwrap_or_default(), &stem, self.scope)

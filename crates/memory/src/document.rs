@@ -228,8 +228,8 @@ fn imported_fact(item: &Value, now: FactTime, taken: &HashSet<FactId>) -> Result
         return Err("it has no `content`".to_owned());
     }
     let created_at = time("createdAt").unwrap_or(now);
-    let named = text("id").and_then(|id| FactId::new(id).ok()).filter(|id| !taken.contains(id));
-    let id = named.unwrap_or_else(|| FactId::derive(&content, created_at, |id| taken.contains(id)));
+    let own_id = text("id").and_then(|id| FactId::new(id).ok()).filter(|id| !taken.contains(id));
+    let id = own_id.unwrap_or_else(|| FactId::derive(&content, created_at, |id| taken.contains(id)));
     let category = FactCategory::parse(text("category").unwrap_or_default(), text("categoryExtension"));
     let confidence = item.get("confidence").and_then(Value::as_f64).unwrap_or(0.5).clamp(0.0, 1.0);
     Ok(Fact {

@@ -55,7 +55,7 @@ pub(crate) fn evict(
 }
 
 fn reserved_places(options: &MemoryOptions) -> usize {
-    let (share, most) = options.reserved_corrections;
+    let (share, cap) = options.reserved_corrections;
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -63,7 +63,7 @@ fn reserved_places(options: &MemoryOptions) -> usize {
         reason = "a few hundred places"
     )]
     let places = (options.max_facts as f64 * share).ceil().max(0.0) as usize;
-    places.min(most).min(options.max_facts)
+    places.min(cap).min(options.max_facts)
 }
 
 fn score(fact: &Fact, heat: &HeatMap, options: &MemoryOptions, now: FactTime) -> EvictedFact {

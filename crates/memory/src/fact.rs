@@ -34,12 +34,12 @@ impl FactId {
 
     /// Derives an unused name, `fact_` and 8 hexadecimal digits, from the fact's text and time, without randomness.
     #[must_use]
-    pub fn derive(content: &str, now: FactTime, taken: impl Fn(&Self) -> bool) -> Self {
+    pub fn derive(content: &str, now: FactTime, is_taken: impl Fn(&Self) -> bool) -> Self {
         let mut name = Self(String::new());
         for attempt in 0_u32..=u32::MAX {
             let hash = digest(format!("{content}\n{now}\n{attempt}"));
             name = Self(format!("fact_{}", hash.chars().take(8).collect::<String>()));
-            if !taken(&name) {
+            if !is_taken(&name) {
                 break;
             }
         }

@@ -113,8 +113,8 @@ impl Forgetting {
             let before = facts.len();
             facts.retain(|fact| {
                 let text = |key: &str| fact.get(key).and_then(Value::as_str).unwrap_or_default();
-                let named = self.ids.iter().any(|id| id.as_str() == text("id"));
-                !named && !texts.contains(&crate::fact::normalize_content(text("content")))
+                let is_listed = self.ids.iter().any(|id| id.as_str() == text("id"));
+                !is_listed && !texts.contains(&crate::fact::normalize_content(text("content")))
             });
             is_changed = facts.len() != before;
         }
@@ -123,10 +123,10 @@ impl Forgetting {
             let Some(value) = document.get_mut(section).and_then(|section| section.get_mut(name)) else {
                 continue;
             };
-            let place = if value.is_string() { Some(value) } else { value.get_mut("summary") };
-            let Some(place) = place else { continue };
-            if let Some(text) = place.as_str().and_then(|text| self.cut_from(text)) {
-                *place = Value::String(text);
+            let slot = if value.is_string() { Some(value) } else { value.get_mut("summary") };
+            let Some(slot) = slot else { continue };
+            if let Some(text) = slot.as_str().and_then(|text| self.cut_from(text)) {
+                *slot = Value::String(text);
                 is_changed = true;
             }
         }

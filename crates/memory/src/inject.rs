@@ -158,13 +158,13 @@ fn sections(summaries: &Summaries) -> String {
 fn cut(text: &str, budget: usize) -> String {
     let length = text.chars().count();
     let share = length * budget / count_tokens(text).max(1) * CUT_PERCENT / 100;
-    let mut kept = share.min(length);
-    while kept > 0 {
-        let cut = format!("{}{CUT_MARK}", beginning(text, kept).trim_end());
+    let mut length_left = share.min(length);
+    while length_left > 0 {
+        let cut = format!("{}{CUT_MARK}", beginning(text, length_left).trim_end());
         if count_tokens(&cut) <= budget {
             return cut;
         }
-        kept = kept * CUT_PERCENT / 100;
+        length_left = length_left * CUT_PERCENT / 100;
     }
     String::new()
 }

@@ -1,4 +1,5 @@
-//! A fact as a Markdown file: YAML between two lines `---`, a headline, and the text, in DeerFlow's format.
+//! A fact as a Markdown file: YAML front matter between two `---` lines, a headline, and the text, in DeerFlow's
+//! format.
 //!
 //! Values are written as JSON, which is also YAML. Strings are always quoted, so that none is parsed as a time.
 
@@ -20,13 +21,13 @@ const ACTIVE: &str = "active";
 /// Version of the format.
 const SCHEMA_VERSION: u32 = 2;
 
-/// The head of a fact's file: its keys in order.
-pub(crate) type FactHead = IndexMap<String, Value>;
+/// Front matter of a fact file, in key order.
+pub(crate) type FactFrontMatter = IndexMap<String, Value>;
 
 /// Parses a fact's file.
 ///
 /// # Errors
-/// When it is not a fact with this name, user and agent; the error text contains the reason.
+/// If the file is not a valid fact for this name, user and agent. The error gives the reason.
 pub(crate) fn read(bytes: &[u8], stem: &str, scope: &MemoryScope) -> Result<Fact, String> {
     let (mut head, body) = split(bytes)?;
     match take_text(&mut head, "status")?.as_deref() {
@@ -36,14 +37,14 @@ pub(crate) fn read(bytes: &[u8], stem: &str, scope: &MemoryScope) -> Result<Fact
     fact(head, body, stem, scope)
 }
 
-/// Parses the file of a superseded fact. The keys with the reason are kept among its unknown keys.
+/// Parses the file of a superseded fact. The keys that give the reason are kept in `extra`.
 pub(crate) fn read_superseded(bytes: &[u8], stem: &str, scope: &MemoryScope) -> Result<Fact, String> {
     let (mut head, body) = split(bytes)?;
     head.shift_remove("status");
     fact(head, body, stem, scope)
 }
 
-fn split(bytes: &[u8]) -> Result<(FactHead, &str), String> {
+fn split(bytes: &[u8]) -> Result<(FactFrontMatter, &str), String> {
     if bytes.len() > MAX_FACT_FILE_BYTES {
         return Err(format!("it is larger than {} KiB", MAX_FACT_FILE_BYTES / 1024));
     }
@@ -65,8 +66,8 @@ fn split(bytes: &[u8]) -> Result<(FactHead, &str), String> {
     Err(missing())
 }
 
-fn yaml(text: &str) -> Result<FactHead, String> {
-    let mut head: FactHead = parse(text)?;
+fn yaml(text: &str) -> Result<FactFrontMatter, String> {
+    let mut head: FactFrontMatter = parse(text)?;
     if TEXT_KEYS.iter().any(|key| head.get(*key).is_some_and(is_misread)) {
         let texts: TextHead = parse(text)?;
         texts.put_into(&mut head);
@@ -130,7 +131,7 @@ struct SourceHead {
 }
 
 impl TextHead {
-    fn put_into(self, head: &mut FactHead) {
+    fn put_into(self, head: &mut FactFrontMatter) {
         let Ok(Value::Object(texts)) = serde_json::to_value(self) else { return };
         for (key, value) in texts {
             if head.get(&key).is_some_and(is_misread) {
@@ -140,7 +141,7 @@ impl TextHead {
     }
 }
 
-fn fact(mut head: FactHead, body: &str, stem: &str, scope: &MemoryScope) -> Result<Fact, String> {
+fn fact(mut head: FactFrontMatter, body: &str, stem: &str, scope: &MemoryScope) -> Result<Fact, String> {
     let raw_user = check_owner(&mut head, stem, scope)?;
     head.shift_remove("schemaVersion");
     let (title, content) = body_of(body);
@@ -175,7 +176,11 @@ fn fact(mut head: FactHead, body: &str, stem: &str, scope: &MemoryScope) -> Resu
 }
 
 /// Checks that a file's owner and name match its path, and returns the user's raw id.
-fn check_owner(head: &mut FactHead, stem: &str, scope: &MemoryScope) -> Result<Option<String>, String> {
+fn check_owner(
+    head: &mut FactFrontMatter,
+    stem: &str,
+    scope: &MemoryScope,
+) -> Result<Option<String>, String> {
     let Some(Value::String(id)) = head.shift_remove("id") else { return Err("`id` is missing".to_owned()) };
     if id != stem {
         return Err(format!("`id` is `{id}`, but the file is named `{stem}`"));
@@ -205,33 +210,33 @@ fn body_of(body: &str) -> (Option<String>, String) {
     }
 }
 
-fn take_text(head: &mut FactHead, key: &str) -> Result<Option<String>, String> {
+fn take_text(head: &mut FactFrontMatter, key: &str) -> Result<Option<String>, String> {
     match head.shift_remove(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(format!("`{key}` is not text")),
+        Some(_) => Err(format!("`{key}` must be a string")),
     }
 }
 
-fn take_time(head: &mut FactHead, key: &str) -> Result<Option<FactTime>, String> {
+fn take_time(head: &mut FactFrontMatter, key: &str) -> Result<Option<FactTime>, String> {
     let text = take_text(head, key)?.filter(|text| !text.trim().is_empty());
     text.map(|text| FactTime::parse(&text).ok_or_else(|| format!("`{key}` is not a valid time"))).transpose()
 }
 
-fn take_number(head: &mut FactHead, key: &str) -> Result<Option<u64>, String> {
+fn take_number(head: &mut FactFrontMatter, key: &str) -> Result<Option<u64>, String> {
     match head.shift_remove(key) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => value.as_u64().map(Some).ok_or_else(|| format!("`{key}` is not a whole number")),
     }
 }
 
-fn take_confidence(head: &mut FactHead) -> Result<f64, String> {
+fn take_confidence(head: &mut FactFrontMatter) -> Result<f64, String> {
     let value = head.shift_remove("confidence").unwrap_or(json!(0.5));
     let number = value.as_f64().filter(|number| (0.0..=1.0).contains(number));
     number.ok_or_else(|| "`confidence` must be a number from 0 to 1".to_owned())
 }
 
-fn take_list(head: &mut FactHead, key: &str) -> Result<Vec<String>, String> {
+fn take_list(head: &mut FactFrontMatter, key: &str) -> Result<Vec<String>, String> {
     let wrong = || format!("`{key}` must be a list of strings");
     match head.shift_remove(key) {
         None | Some(Value::Null) => Ok(Vec::new()),
@@ -242,7 +247,7 @@ fn take_list(head: &mut FactHead, key: &str) -> Result<Vec<String>, String> {
     }
 }
 
-fn take_source(head: &mut FactHead) -> Result<FactSource, String> {
+fn take_source(head: &mut FactFrontMatter) -> Result<FactSource, String> {
     match head.shift_remove("source") {
         None | Some(Value::Null) => Ok(FactSource::parse("unknown")),
         Some(Value::String(text)) => Ok(FactSource::parse(&text)),

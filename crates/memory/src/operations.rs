@@ -259,8 +259,8 @@ fn remove_all(
 
 /// Determines the changes that make memory equal to an imported document.
 fn replacement(document: &MemoryDocument, imported: ImportedDocument) -> Changes {
-    let kept = |id: &FactId| imported.facts.iter().any(|fact| fact.id == *id);
-    let forgotten = document.facts.iter().map(|fact| fact.id.clone()).filter(|id| !kept(id)).collect();
+    let is_imported = |id: &FactId| imported.facts.iter().any(|fact| fact.id == *id);
+    let forgotten = document.facts.iter().map(|fact| fact.id.clone()).filter(|id| !is_imported(id)).collect();
     let summaries =
         SummaryKey::ALL.map(|key| (key, imported.summaries.get(key).text.clone())).into_iter().collect();
     let facts = imported.facts.into_iter().map(|fact| merged(document.fact(&fact.id), fact)).collect();

@@ -73,11 +73,11 @@ pub fn without_secrets(text: &str) -> String {
 /// Finds the positions of secrets, in bytes.
 fn places<'t>(rules: &'t SecretRules, text: &'t str) -> impl Iterator<Item = (usize, usize)> + 't {
     let is_harmless = rules.harmless.is_match(text);
-    let named = rules.named.iter().filter(move |_| !is_harmless).flat_map(|rule| rule.find_iter(text));
+    let labelled = rules.named.iter().filter(move |_| !is_harmless).flat_map(|rule| rule.find_iter(text));
     let shaped = rules.shaped.find_iter(text);
     let cards = rules.digits.find_iter(text).filter(|found| is_card(found.as_str()));
     let keys = rules.words.find_iter(text).filter(|found| is_key(found.as_str()));
-    named.chain(shaped).chain(cards).chain(keys).map(|found| (found.start(), found.end()))
+    labelled.chain(shaped).chain(cards).chain(keys).map(|found| (found.start(), found.end()))
 }
 
 /// Whether digits are the number of a payment card, by its check digit.

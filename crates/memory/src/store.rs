@@ -51,8 +51,8 @@ impl MemoryStore {
     /// Reads a user's memory as one agent sees it, migrating version 1.0 to 2.0. `now` is in milliseconds since 1970.
     ///
     /// # Errors
-    /// When the lock times out, a migration fails, or the system fails. Broken files are no error: the document lists
-    /// them.
+    /// When the lock times out, a migration fails, or a file operation fails. Broken files are not an error: the document
+    /// lists them.
     pub fn read(&self, scope: &MemoryScope, now: i64) -> Result<MemoryDocument, MemoryError> {
         let Some(folder) = UserFolder::open(&self.home, scope.user())? else {
             return Ok(MemoryDocument::empty(scope.clone()));

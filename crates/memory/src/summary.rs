@@ -76,7 +76,7 @@ impl Summaries {
     /// Sets a summary.
     pub fn set(&mut self, key: SummaryKey, text: &str, at: Option<FactTime>) {
         let [work, personal, mind, recent, earlier, background] = &mut self.0;
-        let place = match key {
+        let slot = match key {
             SummaryKey::WorkContext => work,
             SummaryKey::PersonalContext => personal,
             SummaryKey::TopOfMind => mind,
@@ -84,7 +84,7 @@ impl Summaries {
             SummaryKey::EarlierContext => earlier,
             SummaryKey::LongTermBackground => background,
         };
-        *place = Summary { text: text.trim().to_owned(), updated_at: at };
+        *slot = Summary { text: text.trim().to_owned(), updated_at: at };
     }
 
     /// Whether all summaries are empty.

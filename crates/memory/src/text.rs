@@ -100,21 +100,21 @@ pub(crate) fn simplified(text: &str) -> String {
 
 /// Splits a text into sentences, each with its end mark and the space after it.
 pub(crate) fn sentences(text: &str) -> Vec<&str> {
-    let (mut all, mut rest, mut taken) = (Vec::new(), text, 0);
+    let (mut all, mut rest, mut consumed) = (Vec::new(), text, 0);
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
         let next = chars.peek().map(|(_, next)| *next);
         let stops = matches!(c, '.' | '!' | '?' | ';') && next.is_none_or(char::is_whitespace);
         let is_between = c.is_whitespace() && next.is_some_and(|next| !next.is_whitespace());
-        let ended = text.get(taken..at).unwrap_or_default().trim_end().ends_with(['.', '!', '?', ';']);
+        let ended = text.get(consumed..at).unwrap_or_default().trim_end().ends_with(['.', '!', '?', ';']);
         let ends = match c {
             '\n' | '。' | '！' | '？' | '；' => true,
             _ if is_between && ended => true,
             _ => stops && next.is_none(),
         };
-        if ends && let Some((sentence, more)) = rest.split_at_checked(at + c.len_utf8() - taken) {
+        if ends && let Some((sentence, more)) = rest.split_at_checked(at + c.len_utf8() - consumed) {
             all.push(sentence);
-            (rest, taken) = (more, at + c.len_utf8());
+            (rest, consumed) = (more, at + c.len_utf8());
         }
     }
     all.push(rest);

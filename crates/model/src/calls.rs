@@ -118,12 +118,12 @@ impl CallPiece {
     /// Returns whether a piece with the same index begins another call. Some gateways give all calls the same index and
     /// distinguish them by ID; others repeat the name and ID in each piece, or send a new ID with each piece.
     fn is_followed_by(&self, piece: &Self) -> bool {
-        let named = !piece.name.is_empty();
+        let has_name = !piece.name.is_empty();
         let other_id = !piece.id.is_empty() && !self.id.is_empty() && piece.id != self.id;
         let no_id = piece.index.is_none() && piece.id.is_empty();
         // The first piece often has no arguments yet: a piece with the same name then continues the call.
         let continues = self.arguments.trim().is_empty() && piece.name == self.name;
-        named && (other_id || no_id) && self.seems_whole() && !continues
+        has_name && (other_id || no_id) && self.seems_whole() && !continues
     }
 
     /// Returns whether the arguments received so far may be complete.

@@ -247,11 +247,11 @@ mod tests {
                 })
                 .collect::<Vec<_>>()
         };
-        let whole = ["|{\"a\":1}", "|{\"b\":2}"];
+        let events = ["|{\"a\":1}", "|{\"b\":2}"];
         for end in ["", "\n", "\r\n", "\n\n"] {
-            assert_eq!(read(&format!("data: {{\"a\":1}}\n\ndata: {{\"b\":2}}{end}")), whole, "{end:?}");
+            assert_eq!(read(&format!("data: {{\"a\":1}}\n\ndata: {{\"b\":2}}{end}")), events, "{end:?}");
         }
-        assert_eq!(read("data: {\"a\":1}\n\ndata: {\"b\":"), whole[..1]);
+        assert_eq!(read("data: {\"a\":1}\n\ndata: {\"b\":"), events[..1]);
     }
 
     /// Returns a stream for each wire with these words, thoughts and arguments, given as the contents of JSON strings.

@@ -18,10 +18,10 @@ pub fn reply(bytes: &[u8]) {
     let Some(wire) = wires.get(usize::from(first % 5)) else { return };
     let Ok(base_url) = Url::parse("http://localhost/v1") else { return };
     let settings = settings(*wire, base_url, first & 0x80 != 0);
-    let whole = read(&settings, stream, stream.len());
+    let at_once = read(&settings, stream, stream.len());
     for size in [1, 3] {
         let cut = read(&settings, stream, size);
-        assert_eq!(cut, whole, "{wire:?} by {size}: {}", String::from_utf8_lossy(stream));
+        assert_eq!(cut, at_once, "{wire:?} by {size}: {}", String::from_utf8_lossy(stream));
     }
 }
 

@@ -68,9 +68,9 @@ impl Model for HttpModel {
             let until = Instant::now() + settings.total;
             match begin(&settings, &http, &request).await {
                 Ok((response, sent)) => {
-                    let most = settings.window.max(sent).saturating_mul(MAX_PROVIDER_CALLS);
+                    let max_tokens = settings.window.max(sent).saturating_mul(MAX_PROVIDER_CALLS);
                     deltas(response, ReplyDecoder::with_habit(&settings, &habit), settings.gap, until)
-                        .map(move |delta| delta.map(|delta| with_credible_usage(delta, most)))
+                        .map(move |delta| delta.map(|delta| with_credible_usage(delta, max_tokens)))
                         .boxed()
                 }
                 Err(error) => stream::iter([Err(error)]).boxed(),

@@ -70,15 +70,15 @@ impl InlineImages {
             self.emit(later, out);
             return true;
         }
-        let behind = at + middle.len();
-        let address = self.held.get(behind..).unwrap_or_default();
+        let end = at + middle.len();
+        let address = self.held.get(end..).unwrap_or_default();
         if address.len() < data.len() && data.starts_with(address) {
             return false;
         }
         if address.starts_with(data) {
-            (self.address, self.searched) = (Some(behind), behind);
+            (self.address, self.searched) = (Some(end), end);
         } else {
-            self.emit(behind, out);
+            self.emit(end, out);
         }
         true
     }

@@ -48,8 +48,9 @@ fn legal_name(name: &str) -> Cow<'_, str> {
     if (1..=MAX_NAME_CHARS).contains(&name.len()) && name.chars().all(is_legal) {
         return Cow::Borrowed(name);
     }
-    let made: String = name.chars().take(MAX_NAME_CHARS).map(|c| if is_legal(c) { c } else { '_' }).collect();
-    Cow::Owned(if made.is_empty() { "unknown_tool".to_owned() } else { made })
+    let legal: String =
+        name.chars().take(MAX_NAME_CHARS).map(|c| if is_legal(c) { c } else { '_' }).collect();
+    Cow::Owned(if legal.is_empty() { "unknown_tool".to_owned() } else { legal })
 }
 
 #[cfg(test)]

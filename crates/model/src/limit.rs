@@ -91,8 +91,8 @@ mod tests {
     #[test]
     fn a_model_reports_the_longest_reply_that_it_requests() {
         let check = |settings: ModelSettings, expect: Option<u64>| {
-            let asked = limits(&settings, None);
-            let case = format!("{:?} {:?}: {asked:?}", settings.wire, settings.body);
+            let limited = limits(&settings, None);
+            let case = format!("{:?} {:?}: {limited:?}", settings.wire, settings.body);
             assert_eq!(HttpModel::new(settings).unwrap().max_output(), expect, "{case}");
         };
         for wire in [WireKind::Chat, WireKind::Gemini, WireKind::Responses, WireKind::Ollama] {

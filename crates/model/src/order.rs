@@ -95,9 +95,9 @@ mod tests {
         order.call("bash", None);
         let parts = order.into_parts("here".to_owned()).unwrap().parts;
         let bash = call("1", "bash", json!({}));
-        let whole = reply("Hallo", vec![bash.clone()]);
+        let full = reply("Hallo", vec![bash.clone()]);
         assert_eq!(
-            in_order(&whole, &parts),
+            in_order(&full, &parts),
             Some(vec![
                 OrderedPiece::Words("Hallo", None),
                 OrderedPiece::Part(&json!({"type": "thinking"})),
@@ -115,7 +115,7 @@ mod tests {
         ] {
             assert_eq!(in_order(&changed, &parts), None, "{changed:?}");
         }
-        assert_eq!(in_order(&whole, &json!({"calls": []})), None);
+        assert_eq!(in_order(&full, &json!({"calls": []})), None);
     }
 
     #[test]

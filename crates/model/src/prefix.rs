@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// An event in a thread.
 #[derive(Clone, Debug)]
-enum Happening {
-    /// A user sends a message, also to steer a run.
+enum HistoryEvent {
+    /// A user message, possibly steering a run.
     Said(String),
     /// The model answers.
     Answered(String),
@@ -19,31 +19,31 @@ enum Happening {
     Reminded(String),
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+fn event() -> impl Strategy<Value = HistoryEvent> {
     let text = || "[a-zä字\"{}\\n ]{1,12}";
     prop_oneof![
         // User messages are never blank.
-        text().prop_map(|text| Happening::Said(format!("ask {text}"))),
-        text().prop_map(Happening::Answered),
+        text().prop_map(|text| HistoryEvent::Said(format!("ask {text}"))),
+        text().prop_map(HistoryEvent::Answered),
         (text(), prop::collection::vec(text(), 1..4))
-            .prop_map(|(text, results)| Happening::Called(text, results)),
-        text().prop_map(Happening::Reminded),
+            .prop_map(|(text, results)| HistoryEvent::Called(text, results)),
+        text().prop_map(HistoryEvent::Reminded),
     ]
 }
 
 /// Returns the messages, and the number of messages at each request.
-fn thread(happened: &[Happening]) -> (Vec<Arc<Message>>, Vec<usize>) {
-    let (mut messages, mut asked) = (Vec::new(), Vec::new());
-    for (n, happening) in happened.iter().enumerate() {
-        match happening {
-            Happening::Said(text) => {
+fn thread(events: &[HistoryEvent]) -> (Vec<Arc<Message>>, Vec<usize>) {
+    let (mut messages, mut lengths) = (Vec::new(), Vec::new());
+    for (n, event) in events.iter().enumerate() {
+        match event {
+            HistoryEvent::Said(text) => {
                 messages.push(Message::Human(Human::new(format!("h{n}"), text.as_str())))
             }
-            Happening::Reminded(text) => {
+            HistoryEvent::Reminded(text) => {
                 messages.push(Message::Reminder(Reminder { id: format!("n{n}").into(), text: text.clone() }));
             }
-            Happening::Answered(text) => messages.push(Message::Assistant(reply(n, text, Vec::new()))),
-            Happening::Called(text, results) => {
+            HistoryEvent::Answered(text) => messages.push(Message::Assistant(reply(n, text, Vec::new()))),
+            HistoryEvent::Called(text, results) => {
                 let id = |at: usize| format!("c{n}-{at}");
                 let calls = (0..results.len()).map(|at| call(&id(at), "ls", json!({"path": at}))).collect();
                 messages.push(Message::Assistant(reply(n, text, calls)));
@@ -64,11 +64,11 @@ fn thread(happened: &[Happening]) -> (Vec<Arc<Message>>, Vec<usize>) {
             }
         }
         // No request follows an answer directly.
-        if !matches!(happening, Happening::Answered(_)) {
-            asked.push(messages.len());
+        if !matches!(event, HistoryEvent::Answered(_)) {
+            lengths.push(messages.len());
         }
     }
-    (messages.into_iter().map(Arc::new).collect(), asked)
+    (messages.into_iter().map(Arc::new).collect(), lengths)
 }
 
 fn reply(n: usize, text: &str, calls: Vec<ToolCall>) -> Assistant {
@@ -86,7 +86,7 @@ fn reply(n: usize, text: &str, calls: Vec<ToolCall>) -> Assistant {
 }
 
 /// Serializes a request without its closing brackets.
-fn written(settings: &ModelSettings, messages: &[Arc<Message>]) -> String {
+fn serialize(settings: &ModelSettings, messages: &[Arc<Message>]) -> String {
     let spec = ToolSpec {
         name: "ls".to_owned(),
         description: "Lists a folder.".to_owned(),
@@ -107,15 +107,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_request_begins_with_the_previous_one(happened in prop::collection::vec(happening(), 2..10)) {
-        let begun = [vec![Happening::Said("begin".to_owned())], happened].concat();
-        let (messages, asked) = thread(&begun);
+    fn a_request_begins_with_the_previous_one(events in prop::collection::vec(event(), 2..10)) {
+        let all = [vec![HistoryEvent::Said("begin".to_owned())], events].concat();
+        let (messages, lengths) = thread(&all);
         for wire in WireKind::ALL {
             // Marks are disabled: they follow the newest turns, and Anthropic compares blocks without their marks.
             let cache = CacheRules { enabled: false, ..CacheRules::default() };
             let settings = ModelSettings { cache, ..ModelSettings::plain("m", wire) };
-            for pair in asked.windows(2) {
-                let [before, now] = [0, 1].map(|at| written(&settings, &messages[..pair[at]]));
+            for pair in lengths.windows(2) {
+                let [before, now] = [0, 1].map(|at| serialize(&settings, &messages[..pair[at]]));
                 prop_assert!(now.starts_with(&before), "{wire:?}:\n{before}\n{now}");
             }
         }

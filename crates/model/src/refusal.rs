@@ -9,9 +9,9 @@ use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
 /// Maximum number of bytes read from an error response.
-const ENOUGH: usize = 64 * 1024;
+const MAX_READ_BYTES: usize = 64 * 1024;
 /// Maximum length of a quoted error message, in characters.
-const WORDS: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 300;
 
 /// Error codes for an account without credit. GLM and MiniMax use numbers.
 const BROKE: [&str; 6] = [
@@ -141,7 +141,7 @@ async fn head(mut response: reqwest::Response) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
         body.extend_from_slice(&chunk);
-        if body.len() > ENOUGH {
+        if body.len() > MAX_READ_BYTES {
             break;
         }
     }
@@ -209,21 +209,21 @@ fn without_ids(said: &str) -> String {
     let mut rest = said;
     while !rest.is_empty() {
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-        let (word, behind) = rest.split_at(end);
+        let (word, after) = rest.split_at(end);
         let is_id = KINDS.iter().any(|kind| word.to_ascii_lowercase().starts_with(kind))
             && word.contains(|c: char| c.is_ascii_digit() || c == '*');
         out.push_str(if is_id { "[id]" } else { word });
-        let sign = behind.chars().next().map_or(0, char::len_utf8);
-        let (sign, behind) = behind.split_at(sign);
+        let sign = after.chars().next().map_or(0, char::len_utf8);
+        let (sign, after) = after.split_at(sign);
         out.push_str(sign);
-        rest = behind;
+        rest = after;
     }
     out
 }
 
 fn detail(status: u16, said: &str) -> String {
     let said: String = said.trim().chars().filter(|c| !c.is_control()).collect();
-    let words: String = without_ids(&scrub::hide(&said)).chars().take(WORDS).collect();
+    let words: String = without_ids(&scrub::hide(&said)).chars().take(MAX_MESSAGE_CHARS).collect();
     // An HTML page is not a useful message.
     let words = if words.starts_with('<') { String::new() } else { words };
     if words.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {words}") }

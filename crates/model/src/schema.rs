@@ -124,16 +124,16 @@ impl Reducer<'_> {
 
     /// Replaces a reference with its target. Sibling keywords take precedence.
     fn without_reference(&self, map: &Map<String, Value>, depth: usize) -> Map<String, Value> {
-        let mut whole = map.clone();
+        let mut resolved = map.clone();
         for _ in depth..MAX_DEPTH {
-            let Some(Value::String(reference)) = whole.remove("$ref") else { break };
+            let Some(Value::String(reference)) = resolved.remove("$ref") else { break };
             let target = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
             for (word, value) in target.and_then(Value::as_object).into_iter().flatten() {
-                whole.entry(word.clone()).or_insert_with(|| value.clone());
+                resolved.entry(word.clone()).or_insert_with(|| value.clone());
             }
         }
-        whole.remove("$ref");
-        whole
+        resolved.remove("$ref");
+        resolved
     }
 
     fn word(&mut self, word: &str, value: &Value, depth: usize) -> Option<Value> {

@@ -117,16 +117,16 @@ fn in_chunks<'a>(
 /// Decodes a reply as a whole, byte by byte, in two chunks, and truncated at every byte. Returns the result of the
 /// whole one. A truncated reply gives the same result or an error; only the usage, which comes last, may be missing.
 pub(crate) fn read(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, ModelError> {
-    let whole = read_open(settings, bytes);
+    let at_once = read_open(settings, bytes);
     for at in 0..bytes.len() {
         let (head, _) = bytes.split_at(at);
-        match (in_chunks(settings, std::iter::once(head)), &whole) {
+        match (in_chunks(settings, std::iter::once(head)), &at_once) {
             (Err(_), _) => {}
-            (Ok(cut), Ok(whole)) => {
-                let usage = cut.usage.and(whole.usage);
+            (Ok(cut), Ok(at_once)) => {
+                let usage = cut.usage.and(at_once.usage);
                 assert_eq!(
                     cut,
-                    Reply { usage, ..whole.clone() },
+                    Reply { usage, ..at_once.clone() },
                     "cut at {at}: {}",
                     String::from_utf8_lossy(head)
                 );
@@ -136,24 +136,24 @@ pub(crate) fn read(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, Mode
             }
         }
     }
-    whole
+    at_once
 }
 
 /// Decodes a reply as a whole, byte by byte, and in two chunks, but never truncated, for replies that continue after an
 /// apparent end.
 pub(crate) fn read_open(settings: &ModelSettings, bytes: &[u8]) -> Result<Reply, ModelError> {
-    let whole = in_chunks(settings, std::iter::once(bytes));
+    let at_once = in_chunks(settings, std::iter::once(bytes));
     assert_eq!(
         in_chunks(settings, bytes.chunks(1)),
-        whole,
+        at_once,
         "by single bytes: {}",
         String::from_utf8_lossy(bytes)
     );
     for at in 0..bytes.len() {
         let (head, tail) = bytes.split_at(at);
-        assert_eq!(in_chunks(settings, [head, tail].into_iter()), whole, "in two pieces, at {at}");
+        assert_eq!(in_chunks(settings, [head, tail].into_iter()), at_once, "in two pieces, at {at}");
     }
-    whole
+    at_once
 }
 
 /// Returns a request with a message of each kind. Its assistant message has these provider parts.

@@ -153,13 +153,13 @@ impl ThinkSplitter {
     }
 
     fn begin(&mut self, said: &mut Vec<Said>) -> bool {
-        let begun = self.held.trim_start();
-        if let Some(rest) = begun.strip_prefix(OPEN) {
+        let trimmed = self.held.trim_start();
+        if let Some(rest) = trimmed.strip_prefix(OPEN) {
             self.held = rest.to_owned();
             self.state = SplitState::Thinking;
             return true;
         }
-        let is_over = !OPEN.starts_with(begun) || self.held.len() > MAX_SPACE_BYTES;
+        let is_over = !OPEN.starts_with(trimmed) || self.held.len() > MAX_SPACE_BYTES;
         if is_over && self.habit.get() {
             self.state = SplitState::Held;
             return true;

@@ -117,17 +117,17 @@ mod tests {
 
     #[test]
     fn thinking_is_disabled_in_each_of_deerflows_formats() {
-        let kept = json!({"a": 1});
+        let template = json!({"a": 1});
         for (rules, on, off) in [
             (
                 json!({"enabled": {"extra_body": {"thinking": {"type": "enabled"}}}}),
-                json!({"thinking": {"type": "enabled"}, "chat_template_kwargs": kept}),
-                json!({"thinking": {"type": "disabled"}, "reasoning_effort": "minimal", "chat_template_kwargs": kept}),
+                json!({"thinking": {"type": "enabled"}, "chat_template_kwargs": template}),
+                json!({"thinking": {"type": "disabled"}, "reasoning_effort": "minimal", "chat_template_kwargs": template}),
             ),
             (
                 json!({"enabled": {"thinking": {"type": "enabled", "budget_tokens": 9}}}),
-                json!({"thinking": {"type": "enabled", "budget_tokens": 9}, "chat_template_kwargs": kept}),
-                json!({"thinking": {"type": "disabled"}, "chat_template_kwargs": kept}),
+                json!({"thinking": {"type": "enabled", "budget_tokens": 9}, "chat_template_kwargs": template}),
+                json!({"thinking": {"type": "disabled"}, "chat_template_kwargs": template}),
             ),
             (
                 json!({"enabled": {"extra_body": {"chat_template_kwargs": {"enable_thinking": true}}}}),
@@ -136,10 +136,10 @@ mod tests {
             ),
             (
                 json!({"enabled": {"x": 1}, "disabled": {"x": 0}}),
-                json!({"x": 1, "chat_template_kwargs": kept}),
-                json!({"x": 0, "chat_template_kwargs": kept}),
+                json!({"x": 1, "chat_template_kwargs": template}),
+                json!({"x": 0, "chat_template_kwargs": template}),
             ),
-            (json!({}), json!({"chat_template_kwargs": kept}), json!({"chat_template_kwargs": kept})),
+            (json!({}), json!({"chat_template_kwargs": template}), json!({"chat_template_kwargs": template})),
         ] {
             assert_eq!(body(&rules, Thinking::High), on, "{rules}");
             assert_eq!(body(&rules, Thinking::Off), off, "{rules}");

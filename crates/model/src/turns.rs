@@ -75,8 +75,8 @@ struct TurnBuilder<'a, P> {
 
 impl<'a, P> TurnBuilder<'a, P> {
     fn result<W: TurnWriter<'a, P>>(&mut self, result: &'a ToolResult, writer: &mut W) {
-        let place = self.calls.iter().position(|call| call.id == result.call);
-        self.results.push((place.unwrap_or(usize::MAX), writer.result(result)));
+        let index = self.calls.iter().position(|call| call.id == result.call);
+        self.results.push((index.unwrap_or(usize::MAX), writer.result(result)));
     }
 
     fn reply<W: TurnWriter<'a, P>>(&mut self, reply: &'a Assistant, writer: &mut W) {

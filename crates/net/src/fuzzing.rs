@@ -49,9 +49,9 @@ pub fn events(bytes: &[u8]) {
         events.extend(decoder.end());
         Some((events, decoder.is_in_document()))
     };
-    let whole = read(bytes.len());
+    let at_once = read(bytes.len());
     for size in [1, 2, 7] {
-        assert_eq!(read(size), whole, "by {size}");
+        assert_eq!(read(size), at_once, "by {size}");
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A URL is checked first (`target.rs`); its name is resolved once, the addresses are checked (`address.rs`), and the
 //! connection uses a checked address (`resolve.rs`). Redirects are followed here and checked like new URLs, and headers
-//! for one origin are not sent to another. The size limit applies after decompression, the time limit to everything.
+//! for one origin are not sent to another. The size limit applies after decompression; the timeout covers the whole
+//! fetch.
 //!
 //! Deliberately absent: proxies, because one would connect to unchecked addresses; cookies; methods other than GET.
 //! Endpoints that the operator configured are trusted and use [`client`](crate::client) instead.
@@ -96,7 +97,7 @@ impl Guard {
             .redirect(Policy::none())
             .referer(false)
             .connect_timeout(Duration::from_secs(10))
-            // There are many sites, so idle connections are closed soon.
+            // Requests go to many hosts, so idle connections are closed quickly.
             .pool_idle_timeout(Duration::from_secs(5))
             .pool_max_idle_per_host(1)
             .http2_max_header_list_size(64 * 1024)
@@ -131,31 +132,31 @@ impl Guard {
         bounds: FetchBounds,
     ) -> Result<Fetched, GuardError> {
         let url = self.checked.allowed.read(text)?;
-        let whole = async {
-            // The timeout of this function ends it first, with its own error.
+        let fetch = async {
+            // The timeout below fires first and returns its own error.
             let (url, response) = self.follow(url, headers, bounds.time.saturating_mul(2)).await?;
             read(url, response, bounds.size).await
         };
-        tokio::time::timeout(bounds.time, whole).await.map_err(|_| GuardError::TooSlow(bounds.time))?
+        tokio::time::timeout(bounds.time, fetch).await.map_err(|_| GuardError::TooSlow(bounds.time))?
     }
 
-    /// Starts a fetch whose body is read in chunks. `patience` limits the whole fetch, including the body.
+    /// Starts a fetch whose body is read in chunks. `timeout` limits the whole fetch, including the body.
     ///
     /// # Errors
     /// When the URL must not be fetched, or the fetch fails.
-    pub async fn open(&self, text: &str, patience: Duration) -> Result<Response, GuardError> {
+    pub async fn open(&self, text: &str, timeout: Duration) -> Result<Response, GuardError> {
         let url = self.checked.allowed.read(text)?;
-        self.follow(url, HeaderMap::new(), patience).await.map(|(_, response)| response)
+        self.follow(url, HeaderMap::new(), timeout).await.map(|(_, response)| response)
     }
 
     async fn follow(
         &self,
         mut url: Url,
         mut headers: HeaderMap,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(Url, Response), GuardError> {
         for _ in 0..=HOPS {
-            let request = self.client.get(url.clone()).headers(headers.clone()).timeout(patience);
+            let request = self.client.get(url.clone()).headers(headers.clone()).timeout(timeout);
             let response = request.send().await.map_err(|error| failed(&url, &error))?;
             let Some(next) = redirect(&response) else { return Ok((url, response)) };
             let next = url.join(&next?).map_err(|_| refused("the site redirects to an invalid URL"))?;
@@ -177,15 +178,15 @@ fn refused(what: &str) -> GuardError {
 
 /// Returns the target of a redirect, if the response is one.
 fn redirect(response: &Response) -> Option<Result<String, GuardError>> {
-    let sends = [
+    let redirects = [
         StatusCode::MOVED_PERMANENTLY,
         StatusCode::FOUND,
         StatusCode::SEE_OTHER,
         StatusCode::TEMPORARY_REDIRECT,
         StatusCode::PERMANENT_REDIRECT,
     ];
-    let place = response.headers().get(LOCATION).filter(|_| sends.contains(&response.status()))?;
-    Some(place.to_str().map(str::to_owned).map_err(|_| refused("the site redirects to an invalid URL")))
+    let location = response.headers().get(LOCATION).filter(|_| redirects.contains(&response.status()))?;
+    Some(location.to_str().map(str::to_owned).map_err(|_| refused("the site redirects to an invalid URL")))
 }
 
 /// Returns the headers that may be sent to any origin.

@@ -137,8 +137,8 @@ impl ProxySettings {
         let secure = url.scheme() == "https";
         self.proxy(url.host_str()?, url.port_or_known_default()?, secure)?;
         let own = if secure { &self.https } else { &self.http };
-        let mut named = [own, &self.all].into_iter().filter(|address| !address.is_empty());
-        named.find_map(|address| with_scheme(address))
+        let mut addresses = [own, &self.all].into_iter().filter(|address| !address.is_empty());
+        addresses.find_map(|address| with_scheme(address))
     }
 
     /// Returns the proxy's host and port for a request of the HTTP client, without credentials.
@@ -211,8 +211,8 @@ fn with_scheme(address: &str) -> Option<Url> {
 fn is_proxy(address: &str) -> bool {
     let any_host = Uri::from_static("http://host.invalid/");
     // Without a scheme, a port distinguishes an address from any other word.
-    let place = address.rsplit_once('@').map_or(address, |(_, place)| place).trim_end_matches('/');
-    let has_port = || place.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let host = address.rsplit_once('@').map_or(address, |(_, host)| host).trim_end_matches('/');
+    let has_port = || host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let has_known_scheme = |url: Url| matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h");
     (address.contains("://") || has_port())
         && with_scheme(address).is_some_and(has_known_scheme)
@@ -381,7 +381,7 @@ mod tests {
     async fn proxy(answer: &'static str) -> (u16, tokio::task::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let asked = tokio::spawn(async move {
+        let request = tokio::spawn(async move {
             let (mut client, _) = listener.accept().await.unwrap();
             let mut head = Vec::new();
             while !head.ends_with(b"\r\n\r\n") {
@@ -392,12 +392,12 @@ mod tests {
             tokio::io::copy(&mut said, &mut back).await.ok();
             String::from_utf8(head).unwrap()
         });
-        (port, asked)
+        (port, request)
     }
 
     #[tokio::test]
     async fn a_tunnel_is_requested_with_the_credentials_of_the_address() {
-        let (port, asked) = proxy("HTTP/1.1 200 OK\r\n\r\n").await;
+        let (port, request) = proxy("HTTP/1.1 200 OK\r\n\r\n").await;
         let rules = ProxySettings { https: format!("http://ada:s3cret@127.0.0.1:{port}"), ..rules("") };
         let mut stream = rules.connect("gateway.test", 443, true).await.unwrap();
         stream.write_all(b"hello").await.unwrap();
@@ -405,9 +405,9 @@ mod tests {
         stream.read_exact(&mut words).await.unwrap();
         assert_eq!(&words, b"hello");
         drop(stream);
-        let asked = asked.await.unwrap();
-        assert!(asked.starts_with("CONNECT gateway.test:443 HTTP/1.1\r\n"), "{asked}");
-        assert!(asked.contains("Proxy-Authorization: Basic YWRhOnMzY3JldA==\r\n"), "{asked}");
+        let request = request.await.unwrap();
+        assert!(request.starts_with("CONNECT gateway.test:443 HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains("Proxy-Authorization: Basic YWRhOnMzY3JldA==\r\n"), "{request}");
     }
 
     #[tokio::test]

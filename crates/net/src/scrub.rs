@@ -183,11 +183,13 @@ pub fn hide_in_talk(text: &str) -> Cow<'_, str> {
 pub fn hide_in_growing_talk(text: &str) -> Cow<'_, str> {
     let text = hide_in_talk(text);
     let words = known(|known| &known.words);
-    let begun = words.iter().filter(|word| word.len() >= MIN_TALK_BYTES).filter_map(|word| {
+    let partial = words.iter().filter(|word| word.len() >= MIN_TALK_BYTES).filter_map(|word| {
         let mut ends = word.char_indices().map(|(at, _)| at).rev();
-        ends.find(|at| *at >= MIN_SECRET_BYTES && word.get(..*at).is_some_and(|begun| text.ends_with(begun)))
+        ends.find(|at| {
+            *at >= MIN_SECRET_BYTES && word.get(..*at).is_some_and(|partial| text.ends_with(partial))
+        })
     });
-    match begun.max() {
+    match partial.max() {
         Some(length) => Cow::Owned(text.get(..text.len() - length).unwrap_or_default().to_owned()),
         None => text,
     }
@@ -256,14 +258,14 @@ fn hide_shapes(mut text: Cow<'_, str>) -> Cow<'_, str> {
     for shape in shapes() {
         if shape.is_match(&text) {
             let replaced = shape.replace_all(&text, |caps: &regex::Captures<'_>| {
-                let kept = caps.get(1).map_or("", |m| m.as_str());
-                let value = caps.get(0).map_or("", |m| m.as_str()).trim_start_matches(kept);
+                let prefix = caps.get(1).map_or("", |m| m.as_str());
+                let value = caps.get(0).map_or("", |m| m.as_str()).trim_start_matches(prefix);
                 // "the token: missing" is prose.
-                if kept.ends_with(": ") && !value.contains(|c: char| c.is_ascii_digit()) {
-                    return format!("{kept}{value}");
+                if prefix.ends_with(": ") && !value.contains(|c: char| c.is_ascii_digit()) {
+                    return format!("{prefix}{value}");
                 }
                 let at = if caps.get(0).is_some_and(|m| m.as_str().ends_with('@')) { "@" } else { "" };
-                format!("{kept}{HIDDEN}{at}")
+                format!("{prefix}{HIDDEN}{at}")
             });
             text = Cow::Owned(replaced.into_owned());
         }

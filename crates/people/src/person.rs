@@ -45,16 +45,16 @@ pub enum PersonError {
     /// A thread cannot be read.
     #[error("a thread cannot be read: {0}")]
     Thread(#[from] pudu_base::LogError),
-    /// The system failed.
+    /// A file operation failed.
     #[error("{}: {why}", path.display())]
     Io {
         /// The path.
         path: PathBuf,
-        /// The system's error.
+        /// The I/O error.
         why: io::Error,
     },
     /// A blocking task panicked.
-    #[error("the operation crashed")]
+    #[error("a background task panicked")]
     Broken,
 }
 
@@ -69,7 +69,7 @@ impl PersonData {
 
     /// Wraps the store, the folders and the memory of an agent.
     #[must_use]
-    pub fn of_agent(agent: &Agent) -> Self {
+    pub fn from_agent(agent: &Agent) -> Self {
         let setup = agent.setup();
         let options = setup.memory.as_ref().map(|memory| memory.rules.options.clone()).unwrap_or_default();
         Self::new(agent.db().clone(), agent.folders().clone(), options)
@@ -80,7 +80,7 @@ impl PersonData {
         &self,
         work: impl FnOnce(&Self) -> Result<T, PersonError> + Send + 'static,
     ) -> Result<T, PersonError> {
-        let own = self.clone();
-        blocking(move || work(&own), |_| PersonError::Broken).await
+        let this = self.clone();
+        blocking(move || work(&this), |_| PersonError::Broken).await
     }
 }

@@ -1,4 +1,4 @@
-//! Records how runs ended, for people to read.
+//! Records how runs ended, for display.
 
 use crate::RunEnd;
 use pudu_agent::RunTask;
@@ -11,18 +11,18 @@ const MAX_LISTED_CHARS: usize = 200;
 
 /// Returns the record of a run's end.
 pub(crate) fn ending(task: &RunTask, end: &RunEnd, turn: &RunState) -> RunEnding {
-    let said = &turn.state().messages;
+    let messages = &turn.state().messages;
     let first = task.first.as_ref().or(task.again.as_ref()).or(task.input.first().map(|human| &human.id));
-    let at = first.and_then(|id| said.get_index_of(id));
-    let asked = at.and_then(|at| said.get_index(at)).map(|(_, message)| message.text());
+    let at = first.and_then(|id| messages.get_index_of(id));
+    let question = at.and_then(|at| messages.get_index(at)).map(|(_, message)| message.text());
     // The texts of a group chat are only in its log, where they can be deleted one by one.
     let listed = |text: &str| if task.room.is_none() { first_chars(text) } else { String::new() };
     RunEnding {
         outcome: end.outcome.clone(),
         stop_reason: turn.stop_reason.map(StopReason::as_str).unwrap_or_default().to_owned(),
-        first_words: listed(asked.unwrap_or_default()),
+        first_words: listed(question.unwrap_or_default()),
         last_words: listed(&end.text),
-        messages: at.map_or(0, |at| i64::try_from(said.len() - at).unwrap_or(i64::MAX)),
+        messages: at.map_or(0, |at| i64::try_from(messages.len() - at).unwrap_or(i64::MAX)),
     }
 }
 

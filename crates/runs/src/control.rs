@@ -1,4 +1,4 @@
-//! Control of a run from outside.
+//! Handles that steer or stop a run.
 
 use pudu_harness::Steering;
 use pudu_store::CancelAction;

@@ -419,15 +419,15 @@ fn ring_place(live: &LiveRun, after: Position) -> Option<(u64, Position)> {
         Some((at + 1, Position::after(row.get(), 0)))
     };
     let begin = (0, first_place(live));
-    let place = match after.seq > live.before {
+    let position = match after.seq > live.before {
         false => begin,
         true => {
-            let behind = behind_row(&|seq| seq == after.seq)?;
+            let after_row = behind_row(&|seq| seq == after.seq)?;
             match is_within_step(after) {
                 true => behind_row(&|seq| seq < after.seq).unwrap_or(begin),
-                false => behind,
+                false => after_row,
             }
         }
     };
-    (oldest..=next).contains(&place.0).then_some(place)
+    (oldest..=next).contains(&position.0).then_some(position)
 }

@@ -112,8 +112,8 @@ impl RunManager {
         turn: impl Future<Output = ThreadSlot>,
     ) -> RunEnd {
         let by_client = task.by_client;
-        let begun = run::wait(&self.0.admissions, &task, &live.control.cancel, admission, turn).await;
-        let (_slot, worked) = match begun {
+        let started = run::wait(&self.0.admissions, &task, &live.control.cancel, admission, turn).await;
+        let (_slot, worked) = match started {
             None => (None, Ok(run::did_nothing(Outcome::Stopped, live).await)),
             Some((slot, admission)) => {
                 let work = Box::pin(run::execute(self.agent(), task, live, admission));

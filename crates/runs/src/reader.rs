@@ -1,4 +1,4 @@
-//! A reader of a run.
+//! Reads the events of one run.
 
 use crate::{RunManager, readers::RunReaders};
 use pudu_base::RunId;

@@ -260,10 +260,10 @@ async fn summarize(
     turn: &mut RunState,
     Control { steering, cancel, .. }: &Control,
 ) -> RunEnd {
-    let made = turn.state().context.compaction.clone().filter(|made| made.run == task.run);
-    let (outcome, compaction) = match made {
-        Some(made) => {
-            let done = CompactOutcome::Done { before: made.before, after: made.after };
+    let existing = turn.state().context.compaction.clone().filter(|existing| existing.run == task.run);
+    let (outcome, compaction) = match existing {
+        Some(existing) => {
+            let done = CompactOutcome::Done { before: existing.before, after: existing.after };
             (publish_outcome(turn, Outcome::Success), Some(done))
         }
         None => match assemble::assemble(agent, task).await {
@@ -387,17 +387,17 @@ fn ask_again(turn: &mut RunState, id: &MessageId, now: Option<String>) {
     let Some(at) = messages.values().rposition(|message| matches!(**message, Message::Human(_))) else {
         return;
     };
-    let taken: Vec<MessageId> = messages.keys().skip(at).cloned().collect();
+    let removed: Vec<MessageId> = messages.keys().skip(at).cloned().collect();
     let Some(Message::Human(human)) = messages.get_index(at).map(|(_, message)| (**message).clone()) else {
         return;
     };
     // A removed answer no longer counts as reaching the goal.
     if let Some(goal) = turn.state().goal.clone()
-        && goal.verdict.as_ref().is_some_and(|verdict| taken.contains(&verdict.answer))
+        && goal.verdict.as_ref().is_some_and(|verdict| removed.contains(&verdict.answer))
     {
         turn.apply(Update::Goal(Some(Goal { verdict: None, ..goal })));
     }
-    for message in taken {
+    for message in removed {
         turn.apply(Update::Remove(message));
     }
     turn.give_up_calls(EARLIER);
@@ -407,8 +407,8 @@ fn ask_again(turn: &mut RunState, id: &MessageId, now: Option<String>) {
 
 /// Publishes the replies from before a restart, and the to-do list.
 fn tell_before(turn: &RunState) {
-    let said: Vec<_> = replies(turn.state()).filter(|reply| !reply.text.trim().is_empty()).collect();
-    for reply in said.into_iter().rev() {
+    let answers: Vec<_> = replies(turn.state()).filter(|reply| !reply.text.trim().is_empty()).collect();
+    for reply in answers.into_iter().rev() {
         turn.publish(RunEvent::Text { message: reply.id.clone(), delta: reply.text.clone() });
     }
     if !todos(turn.state()).is_empty() {

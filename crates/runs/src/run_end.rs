@@ -129,17 +129,17 @@ pub(crate) fn last_reply(state: &ThreadState) -> Option<&Assistant> {
 /// the earliest replies are left out.
 fn answer_text(state: &ThreadState) -> String {
     let mut room = MAX_EARLIER_BYTES;
-    let mut kept = Vec::new();
+    let mut included = Vec::new();
     for words in replies(state).map(|reply| reply.text.trim()).filter(|words| !words.is_empty()) {
-        let Some(left) = room.checked_sub(words.len()).or(kept.is_empty().then_some(0)) else {
-            kept.push("…");
+        let Some(left) = room.checked_sub(words.len()).or(included.is_empty().then_some(0)) else {
+            included.push("…");
             break;
         };
         room = left;
-        kept.push(words);
+        included.push(words);
     }
-    kept.reverse();
-    kept.join("\n\n")
+    included.reverse();
+    included.join("\n\n")
 }
 
 /// Returns the approval decisions since the last user message, on calls and on their nested calls.
@@ -192,13 +192,13 @@ mod tests {
                 task: None,
             })
         };
-        let said = [
+        let messages = [
             result("1", Some(yes("before")), vec![]),
             Message::Human(Human::new("h", "h")),
             result("2", Some(yes("a")), vec![yes("b"), yes("c")]),
             result("3", Some(yes("d")), vec![]),
         ];
-        let state = ThreadState::fold(said.map(|message| Update::Message(Arc::new(message))));
+        let state = ThreadState::fold(messages.map(|message| Update::Message(Arc::new(message))));
         assert_eq!(decisions(&state), ["a", "b", "c", "d"].map(yes));
     }
 }

@@ -54,8 +54,8 @@ impl ThreadEvent {
     #[must_use]
     pub fn to_json(&self) -> String {
         let Self { number, frame } = self;
-        let place = || frame.id.map(|id| id.to_string()).unwrap_or_default();
-        let id = serde_json::Value::from(frame.event_id.clone().unwrap_or_else(place));
+        let fallback_id = || frame.id.map(|id| id.to_string()).unwrap_or_default();
+        let id = serde_json::Value::from(frame.event_id.clone().unwrap_or_else(fallback_id));
         let (method, params) = (frame.name, &frame.data);
         format!(r#"{{"type":"event","event_id":{id},"seq":{number},"method":"{method}","params":{params}}}"#)
     }

@@ -271,10 +271,10 @@ impl ThreadFiles {
         name: &str,
         most: u64,
     ) -> Result<PathBuf, SandboxError> {
-        let kept = folder.join(name);
-        let to = kept.clone();
+        let target = folder.join(name);
+        let to = target.clone();
         blocking(&self.0, path, move |files, path| files.keep(path, &to, most)).await?;
-        Ok(kept)
+        Ok(target)
     }
 
     /// Opens a regular file of the thread and returns its size. No symlink is followed, and no concurrent change by a

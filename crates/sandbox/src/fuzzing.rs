@@ -57,10 +57,10 @@ impl Paths {
         if shown.is_some_and(|(mount, _)| mount.agent == ROOT) {
             assert_ne!(opened.as_deref(), Some(OUTSIDE.as_bytes()), "{text:?}");
         }
-        let kept = self.folder.join("kept");
-        if self.files.keep(text, &kept, 100).is_ok() {
-            assert_ne!(fs::read(&kept).ok().as_deref(), Some(OUTSIDE.as_bytes()), "{text:?}");
-            fs::remove_file(kept).ok();
+        let copy = self.folder.join("kept");
+        if self.files.keep(text, &copy, 100).is_ok() {
+            assert_ne!(fs::read(&copy).ok().as_deref(), Some(OUTSIDE.as_bytes()), "{text:?}");
+            fs::remove_file(copy).ok();
         }
     }
 
@@ -75,10 +75,10 @@ impl Paths {
             Some(OUTSIDE.as_bytes()),
             "{text:?}"
         );
-        let mut there: Vec<_> = fs::read_dir(&self.folder).into_iter().flatten().flatten().collect();
-        there.sort_by_key(fs::DirEntry::file_name);
-        let there: Vec<_> = there.iter().map(fs::DirEntry::file_name).collect();
-        assert_eq!(there, ["secret", "shown", "thread"], "{text:?}");
+        let mut entries: Vec<_> = fs::read_dir(&self.folder).into_iter().flatten().flatten().collect();
+        entries.sort_by_key(fs::DirEntry::file_name);
+        let entries: Vec<_> = entries.iter().map(fs::DirEntry::file_name).collect();
+        assert_eq!(entries, ["secret", "shown", "thread"], "{text:?}");
     }
 }
 

@@ -29,7 +29,7 @@ const MIN_LOSS_BYTES: u64 = 4 << 20;
 /// Maximum assumed write rate, in bytes per millisecond.
 const MAX_WRITE_BYTES_PER_MS: u64 = 4 << 20;
 /// Maximum duration of a count for the next one to leave the command running.
-const SHORT: Duration = Duration::from_millis(20);
+const SHORT_COUNT: Duration = Duration::from_millis(20);
 /// Minimum pause after a count, as a multiple of its duration, unless the disk has lost as much as the command may
 /// still write.
 const SHARE: u32 = 20;
@@ -145,7 +145,7 @@ impl<'a> ResourceMonitor<'a> {
                 continue;
             }
             // During a short count, only little can be written.
-            let long = self.last.took > SHORT;
+            let long = self.last.took > SHORT_COUNT;
             if long {
                 hold.hold(true);
             }

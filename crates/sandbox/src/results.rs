@@ -16,7 +16,7 @@ use std::{
 /// Maximum size of a stored result, in bytes. The agent's tools could not read a larger one.
 const MAX_RESULT_BYTES: usize = 16 << 20;
 /// Maximum number of stored results per folder, and their maximum total size in bytes. The oldest are removed first.
-const KEPT: (usize, u64) = (64, 64 << 20);
+const MAX_RESULTS: (usize, u64) = (64, 64 << 20);
 /// Maximum number of entries examined when old ones are removed.
 const MAX_EXAMINED: usize = 10_000;
 
@@ -41,7 +41,7 @@ pub(crate) fn keep(files: &Files, folder: &str, name: &str, bytes: &[u8]) -> Res
             dir.remove_file(name).ok();
         }
         // Leftover results are harmless; the next call may remove them.
-        sweep(&dir, name, KEPT).ok();
+        sweep(&dir, name, MAX_RESULTS).ok();
         written
     };
     keep().map_err(|error| failed(&path, error))?;
@@ -85,12 +85,12 @@ pub(crate) fn enter(dir: &Dir, name: &str) -> io::Result<Dir> {
 /// Opens a subfolder. Creates it if it is missing.
 fn step(files: &Files, dir: &Dir, name: &str) -> io::Result<Dir> {
     let mut builder = DirBuilder::new();
-    let made = match dir.create_dir_with(name, builder.mode(0o700)) {
+    let is_new = match dir.create_dir_with(name, builder.mode(0o700)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-        made => made.map(|()| true)?,
+        result => result.map(|()| true)?,
     };
     let below = enter(dir, name)?;
-    if made {
+    if is_new {
         files.give_open(&below)?;
     }
     Ok(below)

@@ -86,8 +86,8 @@ mod tests {
         with(owner, || std::fs::write(&made, "mine")).unwrap().unwrap();
         let meta = std::fs::metadata(&made).unwrap();
         assert_eq!((meta.uid(), meta.gid()), (65_533, 65_534));
-        let given = with(owner, || std::os::unix::fs::chown(&made, Some(0), None).is_err()).unwrap();
-        assert!(given, "what is made cannot be given to root");
+        let is_refused = with(owner, || std::os::unix::fs::chown(&made, Some(0), None).is_err()).unwrap();
+        assert!(is_refused, "what is made cannot be given to root");
         assert!(with::<()>(owner, || panic!("broken")).is_err());
         assert_eq!(std::fs::read(&secret).unwrap(), b"of root");
         assert_eq!(with(None, || std::fs::read(&secret).unwrap()).unwrap(), b"of root");

@@ -26,7 +26,7 @@ pub enum ScheduleError {
     /// A text is too long.
     #[error("`{0}` must have at most {1} characters")]
     TooLong(&'static str, usize),
-    /// The budget is no number of tokens.
+    /// The budget is not a number of tokens.
     #[error("`budget` must be a number of tokens from 1 to {0}")]
     Budget(i64),
     /// A thread is required.

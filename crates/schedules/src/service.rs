@@ -133,9 +133,9 @@ impl Schedules {
     /// If the draft is refused, the user has too many tasks, or the store fails.
     pub async fn create(&self, draft: TaskDraft) -> Result<ScheduledTask, TaskError> {
         let task = draft.into_task(self.limits())?;
-        let most = self.rules().max_tasks;
-        if !self.db.add_scheduled_task(task.clone(), i64::from(most)).await? {
-            return Err(TaskError::TooMany(most));
+        let limit = self.rules().max_tasks;
+        if !self.db.add_scheduled_task(task.clone(), i64::from(limit)).await? {
+            return Err(TaskError::TooMany(limit));
         }
         self.changed.notify_one();
         Ok(task)

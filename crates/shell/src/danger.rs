@@ -21,7 +21,7 @@ const INTERPRETERS: [&str; 5] = ["perl", "ruby", "node", "php", "deno"];
 /// Programs that fetch from the network.
 const FETCHERS: [&str; 2] = ["curl", "wget"];
 /// Subcommands of `systemctl` that change nothing.
-const LOOKS: [&str; 7] =
+const READ_ONLY_SUBCOMMANDS: [&str; 7] =
     ["status", "show", "cat", "is-active", "is-enabled", "list-units", "list-unit-files"];
 
 /// Returns the worst danger in a script; `None` if there is none.
@@ -91,7 +91,7 @@ fn check_command(command: &ParsedCommand, fed: Option<&Origin>, depth: usize) ->
     if targets.iter().chain(sources).any(|file| path::is_connection(file)) {
         return Some(Danger::Connects);
     }
-    if targets.iter().any(|target| path::is_guarded(target)) {
+    if targets.iter().any(|target| path::is_protected(target)) {
         return Some(Danger::Writes);
     }
     let bare = Bare::new(words);
@@ -159,12 +159,12 @@ fn check_program(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
         "rm" if flag('r', "--recursive") || flag('R', "--recursive") => {
             (bare.fed || operands().any(path::is_broad)).then_some(Danger::Deletes)
         }
-        "rm" => operands().any(path::is_guarded).then_some(Danger::Writes),
+        "rm" => operands().any(path::is_protected).then_some(Danger::Writes),
         "find" => finds(bare, depth),
         "dd" | "mkfs" | "fdisk" | "parted" | "wipefs" | "shred" => Some(Danger::Overwrites),
         name if name.starts_with("mkfs.") => Some(Danger::Overwrites),
-        "tee" | "truncate" => operands().any(path::is_guarded).then_some(Danger::Writes),
-        "cp" | "mv" | "ln" | "install" if operands().last().is_some_and(path::is_guarded) => {
+        "tee" | "truncate" => operands().any(path::is_protected).then_some(Danger::Writes),
+        "cp" | "mv" | "ln" | "install" if operands().last().is_some_and(path::is_protected) => {
             Some(Danger::Writes)
         }
         "shutdown" | "reboot" | "halt" | "poweroff" => Some(Danger::Stops),
@@ -173,7 +173,7 @@ fn check_program(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
         "pkill" | "killall" if operands().any(|word| word == "." || word == ".*") => Some(Danger::Kills),
         "git" if pushes_by_force(arguments()) => Some(Danger::Pushes),
         "crontab" if arguments().eq(["-l"]) => None,
-        "systemctl" if operands().next().is_none_or(|word| LOOKS.contains(&word)) => None,
+        "systemctl" if operands().next().is_none_or(|word| READ_ONLY_SUBCOMMANDS.contains(&word)) => None,
         "crontab" | "at" | "systemctl" => Some(Danger::Later),
         "eval" => Some(Danger::Evaluates),
         "echo" | "printf" => None,

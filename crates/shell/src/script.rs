@@ -123,8 +123,8 @@ impl ScriptReader {
 
     fn open(&mut self, level: &mut Level) -> ScriptResult<()> {
         self.note_if(self.peek_at(1) == Some('('), "an arithmetic expansion");
-        let begun = level.command.redirected || !level.command.is_empty();
-        self.note_if(begun, "a function or an unbalanced bracket");
+        let has_command = level.command.redirected || !level.command.is_empty();
+        self.note_if(has_command, "a function or an unbalanced bracket");
         if level.begins_sum()
             && let Some(end) = self.sum()
         {

@@ -53,7 +53,7 @@ const WRAPPERS: [Wrapper; 21] = [
     wrapper("caffeinate", "tw", 0),
 ];
 /// Long options whose value may be the next word.
-const LONG: [&str; 8] =
+const LONG_OPTIONS: [&str; 8] =
     ["--signal", "--kill-after", "--adjustment", "--unset", "--chdir", "--user", "--max-args", "--max-procs"];
 
 /// Returns the words after each option of `find` that runs a command.
@@ -119,7 +119,7 @@ impl<'a> Bare<'a> {
         while let Some(option) = self.words.first().filter(|word| word.text.starts_with('-')) {
             let text = option.text.as_str();
             let short = !text.starts_with("--") && text.ends_with(|c| wrapper.valued.contains(c));
-            let own = 1 + usize::from(short || LONG.contains(&text));
+            let own = 1 + usize::from(short || LONG_OPTIONS.contains(&text));
             self.words = self.words.get(own..).unwrap_or_default();
         }
         self.skip_values();

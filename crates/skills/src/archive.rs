@@ -168,19 +168,19 @@ fn count(archive: &mut (impl Read + Seek)) -> Result<u64, ArchiveRefusal> {
         )));
     }
     archive.rewind().map_err(unreadable)?;
-    let (mut buffer, mut kept, mut marks) = (vec![0; 64 * 1024], 0, 0_usize);
+    let (mut buffer, mut carried, mut marks) = (vec![0; 64 * 1024], 0, 0_usize);
     loop {
-        let room = buffer.get_mut(kept..).unwrap_or_default();
+        let room = buffer.get_mut(carried..).unwrap_or_default();
         let read = archive.read(room).map_err(unreadable)?;
-        let end = kept + read;
+        let end = carried + read;
         let seen = buffer.get(..end).unwrap_or_default();
         marks += seen.windows(DIRECTORY_MARK.len()).filter(|window| window == DIRECTORY_MARK).count();
         if read == 0 || marks > MAX_ENTRIES {
             break;
         }
         // A signature may span two chunks.
-        kept = end.min(DIRECTORY_MARK.len() - 1);
-        buffer.copy_within(end - kept..end, 0);
+        carried = end.min(DIRECTORY_MARK.len() - 1);
+        buffer.copy_within(end - carried..end, 0);
     }
     if marks > MAX_ENTRIES {
         return Err(ArchiveRefusal::from_reason(format!("it has more than {MAX_ENTRIES} entries")));

@@ -135,15 +135,15 @@ fn restore(stage: &StagingFolder, name: &str, history: &History, number: u64) ->
     match history.former(number) {
         Some(former) => stage.bring_back(&former),
         None => {
-            let there: Vec<String> = history
+            let available: Vec<String> = history
                 .versions()
                 .iter()
                 .filter(|version| version.files > 0)
                 .map(|version| version.number.to_string())
                 .collect();
-            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+            let available = if available.is_empty() { "none".to_owned() } else { available.join(", ") };
             Err(SkillError::Wrong(format!(
-                "there is no version {number} of `{name}` to restore; there are: {there}"
+                "there is no version {number} of `{name}` to restore; there are: {available}"
             )))
         }
     }
@@ -189,9 +189,9 @@ fn present(tree: &FileTree, path: &str) -> Result<(), SkillError> {
 
 /// Checks a text before it is written.
 fn checked(path: &str, text: &str) -> Result<Vec<u8>, SkillError> {
-    let most = if path == SKILL { MAX_SKILL_MD_BYTES as usize } else { MAX_FILE_BYTES };
-    if text.len() > most {
-        return Err(SkillError::Wrong(format!("{path} is larger than {} KiB", most / 1024)));
+    let limit = if path == SKILL { MAX_SKILL_MD_BYTES as usize } else { MAX_FILE_BYTES };
+    if text.len() > limit {
+        return Err(SkillError::Wrong(format!("{path} is larger than {} KiB", limit / 1024)));
     }
     if text.contains('\0') || magic::program(text.as_bytes()).is_some() {
         return Err(SkillError::Wrong(format!("{path} is not text")));
@@ -215,13 +215,13 @@ fn patched(text: &str, path: &str, old: &str, new: &str) -> Result<String, Skill
 /// Reads a text file of a skill.
 pub(crate) fn read(path: &Path) -> Result<String, SkillError> {
     let mut bytes = Vec::new();
-    let most = MAX_FILE_BYTES as u64;
+    let limit = MAX_FILE_BYTES as u64;
     fs::File::open(path)
-        .and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
+        .and_then(|file| file.take(limit + 1).read_to_end(&mut bytes))
         .map_err(SkillError::io(path))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if bytes.len() as u64 > most {
-        return Err(SkillError::Wrong(format!("{name} is larger than {} KiB", most / 1024)));
+    if bytes.len() as u64 > limit {
+        return Err(SkillError::Wrong(format!("{name} is larger than {} KiB", limit / 1024)));
     }
     String::from_utf8(bytes).map_err(|_| SkillError::Wrong(format!("{name} is not UTF-8 text")))
 }

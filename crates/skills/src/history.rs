@@ -102,8 +102,8 @@ impl History {
         }
         let version = SkillVersion { number, files, ..version };
         write_record(&part.join(RECORD), &version)?;
-        let kept = self.folder.join(numbered(number));
-        fs::rename(&part, &kept).map_err(SkillError::io(&kept))?;
+        let path = self.folder.join(numbered(number));
+        fs::rename(&part, &path).map_err(SkillError::io(&path))?;
         tree::sync(&self.folder)?;
         Ok(version)
     }

@@ -39,13 +39,13 @@ pub(crate) fn install(
     let mut stage = StagingFolder::new(own)?;
     let contents = archive::unpack(archive, &mut stage)?;
     let name = contents.front.name;
-    let place = own.join(&name);
-    vacant(catalog, &place, &name, replace)?;
+    let target = own.join(&name);
+    vacant(catalog, &target, &name, replace)?;
     let report = scan(&stage.inside()).map_err(SkillError::io(file))?;
     if report.verdict() == ScanVerdict::Block {
         return Err(SkillError::Blocked { name, report });
     }
-    stage.settle(&place)?;
+    stage.settle(&target)?;
     Ok(Installed { name, files: contents.files.len(), bytes: contents.bytes, report, notes: contents.notes })
 }
 
@@ -69,10 +69,10 @@ fn vacant(catalog: &Catalog, place: &Path, name: &str, replace: bool) -> Result<
 pub(crate) fn remove(own: &Path, catalog: &Catalog, name: &str) -> Result<(), SkillError> {
     // A broken skill is known only by the name of its folder.
     let broken = || {
-        let place = own.join(name);
-        (crate::frontmatter::check_name(name).is_ok() && place.is_dir()).then_some(place)
+        let folder = own.join(name);
+        (crate::frontmatter::check_name(name).is_ok() && folder.is_dir()).then_some(folder)
     };
-    let place = match catalog.get(name) {
+    let folder = match catalog.get(name) {
         Some(entry) if entry.editable => entry.folder.clone(),
         Some(entry) => {
             let what = match entry.category {
@@ -83,5 +83,5 @@ pub(crate) fn remove(own: &Path, catalog: &Catalog, name: &str) -> Result<(), Sk
         }
         None => broken().ok_or_else(|| SkillError::Unknown(name.to_owned()))?,
     };
-    StagingFolder::new(own)?.clear(&place)
+    StagingFolder::new(own)?.clear(&folder)
 }

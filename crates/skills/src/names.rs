@@ -21,10 +21,10 @@ pub(crate) fn parts(name: &str) -> Result<Vec<&str>, &'static str> {
         return Err("its name is too long");
     }
     if name.contains('\\') {
-        return Err("its name has a backslash, which is a path on some machines");
+        return Err("its name contains a backslash, which is a path separator on some systems");
     }
     if name.contains(':') {
-        return Err("its name has a colon, which is a drive or a stream on some machines");
+        return Err("its name contains a colon, which denotes a drive or a stream on some systems");
     }
     if name.starts_with('/') {
         return Err("its name is an absolute path");
@@ -38,8 +38,8 @@ pub(crate) fn parts(name: &str) -> Result<Vec<&str>, &'static str> {
     }
     for part in &parts {
         match *part {
-            "" => return Err("its name has an empty part"),
-            "." | ".." => return Err("its name has a part `.` or `..`, which leads out of its folder"),
+            "" => return Err("its name has an empty component"),
+            "." | ".." => return Err("its name contains `.` or `..`, which leads out of its folder"),
             part if part.len() > MAX_NAME_BYTES => return Err("its name is too long"),
             part if part.ends_with(['.', ' ']) || part.starts_with(' ') => {
                 return Err("a part of its name begins or ends with a space, or ends with a dot");
@@ -50,7 +50,7 @@ pub(crate) fn parts(name: &str) -> Result<Vec<&str>, &'static str> {
     Ok(parts)
 }
 
-/// Returns a form that is the same for all names that some system treats as equal.
+/// Folds a name, so that all names that some file system treats as equal have the same form.
 pub(crate) fn folded(name: &str) -> String {
     let lower = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<String>();
     let once: String = lower(&name.nfkc().collect::<String>());

@@ -159,11 +159,11 @@ impl OwnSkills {
     /// When the change is invalid, or the scan blocks it.
     pub fn examine(&self, name: &str, change: &SkillChange) -> Result<ChangePreview, SkillError> {
         let _alone = self.lock_own()?;
-        let (stage, place, report) = self.staged(name, change)?;
+        let (stage, folder, report) = self.staged(name, change)?;
         let Some(stage) = stage else { return Ok(ChangePreview { report, ..ChangePreview::default() }) };
         let (new, restores) = (stage.inside(), matches!(change, SkillChange::Restore(_)));
         let restored = restores.then(|| preview(&new)).transpose()?;
-        Ok(ChangePreview { report, restored, written: written(&place, &new)? })
+        Ok(ChangePreview { report, restored, written: written(&folder, &new)? })
     }
 
     /// Changes one of the user's own skills, effective from the next run on. Returns the recorded change, whose number
@@ -178,11 +178,11 @@ impl OwnSkills {
         author: ChangeAuthor,
     ) -> Result<SkillVersion, SkillError> {
         let _alone = self.lock_own()?;
-        let (stage, place, report) = self.staged(name, change)?;
+        let (stage, folder, report) = self.staged(name, change)?;
         let history = self.skill_history(name);
         let ChangeAuthor { by, why, thread, at } = author;
         let version = history.note(
-            &place,
+            &folder,
             SkillVersion {
                 number: 0,
                 at,
@@ -200,14 +200,14 @@ impl OwnSkills {
             },
         )?;
         let done = match stage {
-            Some(stage) => stage.settle(&place),
-            None => StagingFolder::new(&self.own())?.clear(&place),
+            Some(stage) => stage.settle(&folder),
+            None => StagingFolder::new(&self.own())?.clear(&folder),
         };
         if let Err(error) = done {
             history.forget(version.number);
             return Err(error);
         }
-        if let Some(root) = place.parent() {
+        if let Some(root) = folder.parent() {
             crate::tree::sync(root)?;
         }
         history.bound(&self.own());
@@ -248,29 +248,29 @@ impl OwnSkills {
         change: &SkillChange,
     ) -> Result<(Option<StagingFolder>, PathBuf, ScanReport), SkillError> {
         frontmatter::check_name(name).map_err(SkillError::Wrong)?;
-        let place = self.place(name, change)?;
+        let folder = self.place(name, change)?;
         let history = self.skill_history(name);
-        history.clear(&place);
-        let Some(stage) = change::stage(&self.own(), &place, name, &history, change)? else {
-            return Ok((None, place, ScanReport::default()));
+        history.clear(&folder);
+        let Some(stage) = change::stage(&self.own(), &folder, name, &history, change)? else {
+            return Ok((None, folder, ScanReport::default()));
         };
         change::check(&stage, name)?;
-        let report = scan(&stage.inside()).map_err(SkillError::io(&place))?;
+        let report = scan(&stage.inside()).map_err(SkillError::io(&folder))?;
         match report.verdict() {
             ScanVerdict::Block => Err(SkillError::Blocked { name: name.to_owned(), report }),
-            ScanVerdict::Allow | ScanVerdict::Warn => Ok((Some(stage), place, report)),
+            ScanVerdict::Allow | ScanVerdict::Warn => Ok((Some(stage), folder, report)),
         }
     }
 
     /// Returns the folder of one of the user's own skills, or of a new one.
     fn place(&self, name: &str, change: &SkillChange) -> Result<PathBuf, SkillError> {
         let catalog = self.read();
-        let place = self.own().join(name);
+        let folder = self.own().join(name);
         let creates_skill = matches!(change, SkillChange::Create(_) | SkillChange::Restore(_));
         match catalog.get(name) {
             Some(entry) if entry.editable => Ok(entry.folder.clone()),
             // A shared skill cannot be changed, and a name must be unique among shared skills.
-            Some(entry) if entry.folder != place && (self.is_everybodys() || !creates_skill) => {
+            Some(entry) if entry.folder != folder && (self.is_everybodys() || !creates_skill) => {
                 let what = match entry.category {
                     Category::Public => "one of the public skills",
                     Category::Custom if self.is_everybodys() => "in the folder of `skills.path`",
@@ -284,7 +284,7 @@ impl OwnSkills {
                     true => Err(SkillError::Wrong(format!(
                         "there are {MAX_OWN_SKILLS} skills already: delete one first"
                     ))),
-                    false => Ok(place),
+                    false => Ok(folder),
                 }
             }
         }
@@ -329,8 +329,8 @@ impl OwnSkills {
         if !self.is_everybodys() {
             // The user's folder also contains other, private data.
             let folder = self.skills.places().users.join(self.user.as_str());
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-            made.map_err(SkillError::io(&folder))?;
+            let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+            created.map_err(SkillError::io(&folder))?;
         }
         lock_folder(&self.own())
     }

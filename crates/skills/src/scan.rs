@@ -98,7 +98,7 @@ pub fn scan(folder: &Path) -> io::Result<ScanReport> {
 fn file(path: &Path, name: &str, findings: &mut Vec<Finding>) -> io::Result<()> {
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(MAX_SCANNED_BYTES + 1).read_to_end(&mut bytes)?;
-    let whole = |rule, what: &str| Finding {
+    let file_finding = |rule, what: &str| Finding {
         severity: FindingSeverity::Warn,
         file: name.to_owned(),
         line: 0,
@@ -106,18 +106,20 @@ fn file(path: &Path, name: &str, findings: &mut Vec<Finding>) -> io::Result<()> 
         what: what.to_owned(),
     };
     if bytes.len() as u64 > MAX_SCANNED_BYTES {
-        findings.push(whole("large", "only its first 2 MiB were scanned"));
+        findings.push(file_finding("large", "only its first 2 MiB were scanned"));
     }
     if let Some(kind) = magic::program(&bytes) {
         let what = format!("an executable ({kind})");
-        findings.push(Finding { severity: FindingSeverity::Block, ..whole("program", &what) });
+        findings.push(Finding { severity: FindingSeverity::Block, ..file_finding("program", &what) });
     }
     match String::from_utf8(bytes) {
         Ok(text) => findings.extend(text_findings(name, &text)),
         Err(error) if is_media(name) => drop(error),
         Err(error) => {
-            findings
-                .push(whole("binary", "it is neither text nor a picture or font, so it cannot be reviewed"));
+            findings.push(file_finding(
+                "binary",
+                "it is neither text nor a picture or font, so it cannot be reviewed",
+            ));
             findings.extend(text_findings(name, &String::from_utf8_lossy(error.as_bytes())));
         }
     }

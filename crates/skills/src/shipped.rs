@@ -18,18 +18,18 @@ static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../skills/pu
 /// # Errors
 /// When the skills cannot be written.
 pub fn unpack(below: &Path) -> Result<PathBuf, SkillError> {
-    let place = below.join(format!("{:016x}", fingerprint(&SHIPPED)));
-    if place.is_dir() {
-        return Ok(place);
+    let folder = below.join(format!("{:016x}", fingerprint(&SHIPPED)));
+    if folder.is_dir() {
+        return Ok(folder);
     }
     let part = below.join(format!(".{}.part", uuid::Uuid::now_v7()));
     create_folder(&part).and_then(|()| write(&SHIPPED, &part)).map_err(SkillError::io(&part))?;
-    match fs::rename(&part, &place) {
-        Ok(()) => Ok(place),
+    match fs::rename(&part, &folder) {
+        Ok(()) => Ok(folder),
         Err(error) => {
             fs::remove_dir_all(&part).ok();
             // Another process may have extracted them first.
-            if place.is_dir() { Ok(place) } else { Err(SkillError::io(&place)(error)) }
+            if folder.is_dir() { Ok(folder) } else { Err(SkillError::io(&folder)(error)) }
         }
     }
 }
@@ -100,13 +100,13 @@ mod tests {
     fn shipped_skills_are_extracted_once_and_other_versions_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let below = dir.path().join("shipped");
-        let place = unpack(&below).unwrap();
+        let folder = unpack(&below).unwrap();
         fs::create_dir(below.join("0123")).unwrap();
         fs::create_dir(below.join(".x.part")).unwrap();
-        assert_eq!(unpack(&below).unwrap(), place);
-        remove_other_versions(&place);
+        assert_eq!(unpack(&below).unwrap(), folder);
+        remove_other_versions(&folder);
         assert_eq!(fs::read_dir(&below).unwrap().count(), 1);
-        assert!(place.join("deep-research/SKILL.md").is_file());
+        assert!(folder.join("deep-research/SKILL.md").is_file());
     }
 
     #[test]

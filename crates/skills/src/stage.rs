@@ -62,10 +62,10 @@ impl StagingFolder {
 
     /// Writes a file of the skill, replacing an existing one.
     pub(crate) fn put(&mut self, path: &str, bytes: &[u8]) -> Result<(), SkillError> {
-        let place = self.inside().join(path);
+        let target = self.inside().join(path);
         let write = || {
             // The existing file may be a hard link to the current skill's file.
-            match fs::remove_file(&place) {
+            match fs::remove_file(&target) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -73,15 +73,15 @@ impl StagingFolder {
             file.write_all(bytes)?;
             file.sync_all()
         };
-        write().map_err(SkillError::io(&place))?;
-        self.sync_up_from(&place)
+        write().map_err(SkillError::io(&target))?;
+        self.sync_up_from(&target)
     }
 
     /// Removes a file from the skill, and parent folders that become empty.
     pub(crate) fn take_out(&self, path: &str) -> Result<(), SkillError> {
-        let (inside, place) = (self.inside(), self.inside().join(path));
-        fs::remove_file(&place).map_err(SkillError::io(&place))?;
-        for folder in place.ancestors().skip(1).take_while(|folder| **folder != inside) {
+        let (inside, target) = (self.inside(), self.inside().join(path));
+        fs::remove_file(&target).map_err(SkillError::io(&target))?;
+        for folder in target.ancestors().skip(1).take_while(|folder| **folder != inside) {
             if fs::remove_dir(folder).is_err() {
                 break;
             }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_replaced_skill_is_never_missing() {
         let home = tempfile::tempdir().unwrap();
-        let place = home.path().join("skill");
+        let target = home.path().join("skill");
         let stage = |text: &str| {
             let mut stage = StagingFolder::new(home.path()).unwrap();
             stage.file("SKILL.md", false).unwrap().write_all(text.as_bytes()).unwrap();
@@ -171,8 +171,8 @@ mod tests {
             stage
         };
         for text in ["one", "two"] {
-            stage(text).settle(&place).unwrap();
-            assert_eq!(fs::read_to_string(place.join("SKILL.md")).unwrap(), text);
+            stage(text).settle(&target).unwrap();
+            assert_eq!(fs::read_to_string(target.join("SKILL.md")).unwrap(), text);
         }
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "no staging folder is left");
     }
@@ -180,12 +180,12 @@ mod tests {
     #[test]
     fn without_an_atomic_exchange_the_existing_skill_is_moved_first() {
         let home = tempfile::tempdir().unwrap();
-        let place = home.path().join("skill");
+        let target = home.path().join("skill");
         for text in ["one", "two"] {
             let mut stage = StagingFolder::new(home.path()).unwrap();
             stage.file("SKILL.md", false).unwrap().write_all(text.as_bytes()).unwrap();
-            stage.settle_in_two(&place).unwrap();
-            assert_eq!(fs::read_to_string(place.join("SKILL.md")).unwrap(), text);
+            stage.settle_in_two(&target).unwrap();
+            assert_eq!(fs::read_to_string(target.join("SKILL.md")).unwrap(), text);
         }
     }
 }

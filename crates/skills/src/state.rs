@@ -129,12 +129,12 @@ fn raw(value: &impl serde::Serialize) -> Result<Box<RawValue>, String> {
 
 /// Writes to a temporary file and renames it.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), SkillError> {
-    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = place.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
-    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = target.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+    let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let beside = folder.join(format!(".{name}.{}.part", uuid::Uuid::now_v7()));
-    let mode = fs::metadata(&place).map_or(0o600, |meta| meta.mode() & 0o777);
-    let written = fs::create_dir_all(&folder).and_then(|()| file::replace(&place, &beside, bytes, mode));
+    let mode = fs::metadata(&target).map_or(0o600, |meta| meta.mode() & 0o777);
+    let written = fs::create_dir_all(&folder).and_then(|()| file::replace(&target, &beside, bytes, mode));
     written.map_err(SkillError::io(path))
 }
 

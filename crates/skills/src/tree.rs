@@ -175,9 +175,9 @@ pub(crate) fn sync(folder: &Path) -> Result<(), SkillError> {
 /// Returns the names of the folders in a folder, sorted.
 pub(crate) fn folders(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let named = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let mut found: Vec<(String, PathBuf)> =
-        named.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect();
+        folders.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect();
     found.sort();
     found
 }

@@ -1,4 +1,4 @@
-//! The handle of the store: opens it, reads, writes and closes it.
+//! Store handle: opens, reads, writes and closes the database.
 //!
 //! Failures of the database are handled here for all callers: a call waits until it succeeds. It is retried while the
 //! database is busy, full, restarting or unreachable, and the log records the start and end of the outage. Failures

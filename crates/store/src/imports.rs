@@ -275,7 +275,7 @@ fn put_account(tx: &mut Tx<'_>, account: &UserAccount, now: i64) -> Result<Moved
     let id = account.user.as_str();
     let UserAccount { email, role, needs_setup, token_version, .. } = account;
     let hash = account.password_hash.as_deref();
-    let there =
+    let imported =
         format!("{email} {} {role} {} {token_version}", hash.unwrap_or_default(), u8::from(*needs_setup));
     let here: Option<String> = query(SIGN_IN).bind(id).fetch_optional(tx)?;
     let sql = "SELECT digest FROM imports WHERE kind = 'account' AND item = $1";
@@ -283,7 +283,7 @@ fn put_account(tx: &mut Tx<'_>, account: &UserAccount, now: i64) -> Result<Moved
     let moved = match here {
         None if put_user(tx, account)? => MovedAccount::New,
         None => return Ok(MovedAccount::Taken),
-        Some(here) if here == there => MovedAccount::Same,
+        Some(here) if here == imported => MovedAccount::Same,
         Some(here) if known == Some(digest(&here)) && here.split(' ').next() == Some(email.as_str()) => {
             let sql =
                 "UPDATE users SET password_hash = $1, system_role = $2, needs_setup = $3, token_version = $4
@@ -294,7 +294,7 @@ fn put_account(tx: &mut Tx<'_>, account: &UserAccount, now: i64) -> Result<Moved
         }
         Some(_) => return Ok(MovedAccount::Changed),
     };
-    let (kind, item, digest) = ("account".to_owned(), id.to_owned(), digest(&there));
+    let (kind, item, digest) = ("account".to_owned(), id.to_owned(), digest(&imported));
     put_note(tx, &ImportNote { kind, item, digest, seq: 0, done: true }, now)?;
     Ok(moved)
 }

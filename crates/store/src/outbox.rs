@@ -300,7 +300,7 @@ pub(crate) fn open(tx: &mut Tx<'_>, turn: &NewTurn, owner: &str) -> Result<()> {
     let run = turn.run.as_ref().zip(turn.folder.as_ref()).map(|(run, folder)| (run, &folder.thread));
     match turn.items.is_empty() {
         true => Ok(()),
-        false => history::opened(tx, &turn.id, run, turn.now),
+        false => history::opened(tx, &turn.id, run, turn.items.len(), turn.now),
     }
 }
 

@@ -289,9 +289,10 @@ pub(crate) fn insert(tx: &mut Tx<'_>, task: &ScheduledTask) -> Result<()> {
             zone, status, run_count, failures, updated)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, '', '', '', '', '', 0, 0, 0)";
     let chat = task.chat.as_ref();
-    let place = chat.map(|chat| [&chat.account, &chat.chat, &chat.person, &chat.target].map(String::as_str));
+    let chat_columns =
+        chat.map(|chat| [&chat.account, &chat.chat, &chat.person, &chat.target].map(String::as_str));
     let insert = query(sql).bind(&task.id).bind(&task.user).bind(task.kind.as_str()).bind(task.created);
-    insert.bind_all(place.unwrap_or_default()).execute(tx)?;
+    insert.bind_all(chat_columns.unwrap_or_default()).execute(tx)?;
     update(tx, task)
 }
 

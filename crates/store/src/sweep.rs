@@ -22,7 +22,7 @@ const _: () = assert!(KEEP_DONE >= 12 * HOUR);
 /// Maximum number of rows deleted in one transaction.
 pub(crate) const CHUNK: i64 = 500;
 
-const DONE: &str = "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE done < $1 LIMIT $2)";
+const DELETE_DONE: &str = "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE done < $1 LIMIT $2)";
 const DELIVERED: &str = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE delivered < $1 LIMIT $2)";
 const PARKED: &str = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE parked < $1 LIMIT $2)";
 const MESSAGES: &str = "DELETE FROM messages WHERE (account, chat, message) IN
@@ -43,7 +43,7 @@ impl Db {
     /// Deletes rows beyond their retention time. That of threads and the audit is set by the operator and applied
     /// elsewhere.
     pub async fn sweep(&self, now: i64) -> Result<Swept> {
-        let items = self.drop_older(DONE, now - KEEP_DONE).await?;
+        let items = self.drop_older(DELETE_DONE, now - KEEP_DONE).await?;
         let delivered = self.drop_older(DELIVERED, now - KEEP_TURNS).await?;
         let parked = self.drop_older(PARKED, now - KEEP_PARKED).await?;
         let messages = self.drop_older(MESSAGES, now - KEEP_MESSAGES).await?;

@@ -234,11 +234,11 @@ pub(crate) fn is_unused(tx: &mut Tx<'_>, thread: &ThreadId, since: i64) -> Resul
 }
 
 fn delete(tx: &mut Tx<'_>, thread: &str, since: i64, next: &str) -> Result<Deletion> {
-    let gone = query(unused!("DELETE", " RETURNING user_id")).bind(thread).bind(since);
-    let Some(user) = gone.fetch_optional::<String>(tx)? else {
-        let there = query("SELECT 1 FROM threads WHERE id = $1").bind(thread);
-        let there = there.finds(tx)?;
-        return Ok(if there { Deletion::InUse } else { Deletion::Unknown });
+    let deleted = query(unused!("DELETE", " RETURNING user_id")).bind(thread).bind(since);
+    let Some(user) = deleted.fetch_optional::<String>(tx)? else {
+        let exists = query("SELECT 1 FROM threads WHERE id = $1").bind(thread);
+        let exists = exists.finds(tx)?;
+        return Ok(if exists { Deletion::InUse } else { Deletion::Unknown });
     };
     const ROWS: [&str; 10] = [
         "DELETE FROM feedback WHERE thread = $1",

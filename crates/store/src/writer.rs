@@ -1,4 +1,4 @@
-//! The only writer, with group commit.
+//! The store's single writer, with group commit.
 //!
 //! Callers put a job into a bounded queue and wait. One task takes all queued jobs, runs them in one transaction and
 //! commits once, so that many callers share one fsync. No caller waits for a timer. A write without a waiting caller is
@@ -30,7 +30,7 @@ use tracing::dispatcher;
 const MAX_QUEUED_JOBS: usize = 1024;
 
 /// How long a write without a waiting caller waits for the next batch.
-const SOON: Duration = Duration::from_millis(20);
+const BATCH_DELAY: Duration = Duration::from_millis(20);
 
 /// Writes without a waiting caller. Their number is small, because each belongs to work whose next step waits for the
 /// store.
@@ -73,10 +73,10 @@ impl SoonJobs {
         self.take().into_iter().for_each(|job| job.answer(Some(StoreError::Closed)));
     }
 
-    /// Returns when jobs have waited for [`SOON`].
+    /// Returns when jobs have waited for [`BATCH_DELAY`].
     async fn due(&self) {
         self.filled.notified().await;
-        tokio::time::sleep(SOON).await;
+        tokio::time::sleep(BATCH_DELAY).await;
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     question: String,
     /// The reason for the question.
     clarification_type: QuestionKind,
-    /// Facts that users need to answer. Omit it if the question is clear without them.
+    /// Background that users need in order to answer. Omit it if the question is clear without them.
     context: Option<String>,
     /// Answers to choose from, a few words each. Users may always answer in their own words.
     #[serde(default)]
@@ -75,7 +75,7 @@ fn question(args: Args) -> Result<Question, String> {
     }
     let context = args.context.filter(|context| !context.trim().is_empty());
     let context = context.map(|context| format!("{}\n\n", context.trim())).unwrap_or_default();
-    let text = format!("{context}{} {}", sign(args.clarification_type), args.question.trim());
+    let text = format!("{context}{} {}", icon(args.clarification_type), args.question.trim());
     let fields = form(args.fields)?;
     let options = if fields.is_empty() { clean_options(&args.options) } else { Vec::new() };
     let text = text.chars().take(MAX_QUESTION_CHARS).collect();
@@ -87,7 +87,7 @@ fn check_options(options: &[String]) -> Result<(), String> {
         return Err(format!("offer at most {MAX_OPTIONS} options"));
     }
     if options.iter().any(|option| is_longer(option, MAX_OPTION_CHARS)) {
-        return Err(format!("an option has at most {MAX_OPTION_CHARS} characters"));
+        return Err(format!("an option may have at most {MAX_OPTION_CHARS} characters"));
     }
     Ok(())
 }
@@ -100,7 +100,7 @@ fn form(fields: Vec<FieldArgs>) -> Result<Vec<FormField>, String> {
     check_fields(fields.into_iter().map(field).collect())
 }
 
-fn sign(kind: QuestionKind) -> &'static str {
+fn icon(kind: QuestionKind) -> &'static str {
     match kind {
         QuestionKind::MissingInfo | QuestionKind::AmbiguousRequirement => "❓",
         QuestionKind::ApproachChoice => "🔀",
@@ -133,7 +133,7 @@ mod tests {
             {"name": "odd", "type": "colour", "options": ["red"]},
             {"name": "letter", "type": "file"},
         ]);
-        let asked = asked(&json!({"fields": fields, "options": ["dropped beside a form"]})).unwrap();
+        let parsed = asked(&json!({"fields": fields, "options": ["dropped beside a form"]})).unwrap();
         let field = |name: &str, label: &str, kind| FormField {
             name: name.into(),
             label: label.into(),
@@ -149,8 +149,8 @@ mod tests {
             field("odd", "odd", FieldKind::Text),
             field("letter", "letter", FieldKind::File),
         ];
-        assert_eq!(asked.fields, wanted);
-        assert!(asked.options.is_empty());
+        assert_eq!(parsed.fields, wanted);
+        assert!(parsed.options.is_empty());
     }
 
     #[test]

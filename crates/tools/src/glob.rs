@@ -45,13 +45,13 @@ impl TypedTool for GlobTool {
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let folder = existing(&*cx.sandbox, args.path.clone()).await;
         let pattern = matcher(&args.pattern)?;
-        let most = args.max_results.unwrap_or(RESULTS.0).clamp(1, RESULTS.1);
+        let limit = args.max_results.unwrap_or(RESULTS.0).clamp(1, RESULTS.1);
         let entries =
             cx.sandbox.list(&folder, MAX_SEARCH_DEPTH, MAX_VISITED_ENTRIES).await.map_err(failed)?;
         let all = entries.len() < MAX_VISITED_ENTRIES;
         let found = entries.into_iter().filter(|entry| args.include_dirs || !entry.folder);
         let mut found = found.filter(|entry| pattern.is_match(&entry.path, &folder));
-        let listed = found.by_ref().take(most).enumerate();
+        let listed = found.by_ref().take(limit).enumerate();
         let lines: Vec<String> = listed.map(|(at, entry)| format!("{}. {}", at + 1, entry.path)).collect();
         let more = match (found.next().is_some(), all) {
             (true, _) => "\n[… more files match; narrow the pattern …]",

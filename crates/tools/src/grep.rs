@@ -60,7 +60,7 @@ impl TypedTool for Grep {
         args.path = existing(&*cx.sandbox, args.path).await;
         let pattern = pattern(&args)?;
         let glob = args.glob.as_deref().map(matcher).transpose()?;
-        let most = args.max_results.unwrap_or(RESULTS.0).clamp(1, RESULTS.1);
+        let limit = args.max_results.unwrap_or(RESULTS.0).clamp(1, RESULTS.1);
         let (mut lines, mut skipped) = (Vec::new(), Unsearched::default());
         let files = files(&args.path, cx).await?;
         skipped.folder_is_cut = files.len() >= MAX_VISITED_ENTRIES;
@@ -69,13 +69,13 @@ impl TypedTool for Grep {
                 continue;
             }
             if let Some(text) = text(&file, cx, &mut skipped).await {
-                search(&file.path, &text, &pattern, most + 1, &mut lines, &mut skipped);
+                search(&file.path, &text, &pattern, limit + 1, &mut lines, &mut skipped);
             }
-            if lines.len() > most {
+            if lines.len() > limit {
                 break;
             }
         }
-        Ok(report(&args, lines, most, &skipped).into())
+        Ok(report(&args, lines, limit, &skipped).into())
     }
 }
 

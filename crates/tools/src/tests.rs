@@ -333,9 +333,9 @@ async fn files_are_found_by_name_and_by_what_is_in_them() {
 #[tokio::test]
 async fn what_a_tool_means_besides_its_text_is_said_in_types() {
     let bench = bench().await;
-    let asked = json!({"question": " Which? ", "clarification_type": "approach_choice", "context": "Two ways.",
+    let args = json!({"question": " Which? ", "clarification_type": "approach_choice", "context": "Two ways.",
         "options": ["fast", " ", "safe"]});
-    let output = bench.output("ask_clarification", asked).await.unwrap();
+    let output = bench.output("ask_clarification", args).await.unwrap();
     let question = Question {
         text: "Two ways.\n\n🔀 Which?".into(),
         kind: QuestionKind::ApproachChoice,

@@ -40,8 +40,8 @@ impl TypedTool for WriteFile {
         let (content, note) = content(&args, before.as_deref())?;
         cx.sandbox.write(&args.path, &content, args.append).await.map_err(failed)?;
         let Some(before) = before else { return Ok(note.into()) };
-        let kept = if args.append { before.as_slice() } else { &[] };
-        let now = [kept, &content].concat();
+        let prefix = if args.append { before.as_slice() } else { &[] };
+        let now = [prefix, &content].concat();
         file.changed(&before, &now);
         let updates = vec![mark(&args.path, &now)];
         Ok(ToolOutput { text: note, updates, ..ToolOutput::default() })

@@ -97,7 +97,7 @@ fn kind(tool: &str) -> &'static str {
     }
 }
 
-/// Returns the updates for the result of a call. A question to the user is also text of the answer.
+/// Returns the updates for the result of a call. A question for the user is also part of the answer's text.
 pub(super) fn tool_update(message: &Value) -> Vec<Value> {
     let text = message["content"].as_str().unwrap_or_default();
     let shown: String = text.chars().take(MAX_RESULT_CHARS).collect();
@@ -179,8 +179,8 @@ mod tests {
         let plan = json!({"sessionUpdate": "plan", "entries": entries});
         check("updates", &todos, &[RunNews::Update(plan)]);
         check("updates", &json!({"model": {"messages": []}}), &[]);
-        let asked = json!({"type": "approval_requested", "key": "k"});
-        check("custom", &asked.clone(), &[RunNews::Approval(asked)]);
+        let approval = json!({"type": "approval_requested", "key": "k"});
+        check("custom", &approval.clone(), &[RunNews::Approval(approval)]);
         check(
             "error",
             &json!({"error": "E", "message": "why"}),

@@ -66,7 +66,9 @@ impl AcpServer {
                     }
                     continue;
                 }
-                RpcMessage::Noise(_) => (Value::Null, RpcError::new(PARSE_ERROR, "this line is no message")),
+                RpcMessage::Noise(_) => {
+                    (Value::Null, RpcError::new(PARSE_ERROR, "this line is not a message"))
+                }
             };
             self.0.peer.respond::<Value>(&refused.0, Err(refused.1)).await.ok();
         }

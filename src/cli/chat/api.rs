@@ -68,8 +68,8 @@ impl Api {
 
     /// Returns whether pudu answers at the URL within this time.
     pub(in crate::cli) async fn answers(&self, within: Duration) -> bool {
-        let asked = self.client.get(format!("{}/health", self.url)).timeout(within).send().await;
-        let Ok(answer) = asked else { return false };
+        let response = self.client.get(format!("{}/health", self.url)).timeout(within).send().await;
+        let Ok(answer) = response else { return false };
         let facts = answer.json::<Value>().await.unwrap_or_default();
         facts.get("service").and_then(Value::as_str) == Some("pudu")
     }

@@ -9,10 +9,10 @@ const MAX_LINES: usize = 80;
 pub(super) fn lines(diff: &str, paint: Paint) -> Vec<String> {
     let (shown, rest): (Vec<_>, Vec<_>) =
         diff.lines().enumerate().partition(|(at, line)| *at < MAX_LINES || names_file(line));
-    let (before, behind): (Vec<_>, Vec<_>) = shown.into_iter().partition(|(at, _)| *at < MAX_LINES);
+    let (before, after): (Vec<_>, Vec<_>) = shown.into_iter().partition(|(at, _)| *at < MAX_LINES);
     let cut = (!rest.is_empty()).then(|| paint.text(TextLook::DIM, &format!("… {}", more_lines(rest.len()))));
     let paint_line = |(_, line): (usize, &str)| painted(line, paint);
-    before.into_iter().map(paint_line).chain(cut).chain(behind.into_iter().map(paint_line)).collect()
+    before.into_iter().map(paint_line).chain(cut).chain(after.into_iter().map(paint_line)).collect()
 }
 
 fn more_lines(count: usize) -> String {

@@ -143,8 +143,8 @@ fn hanging(line: &str) -> usize {
 /// Returns the length of the stable part of a growing text: everything before the last block of its complete lines.
 /// Later text can change only that block.
 pub(super) fn settled(text: &str) -> usize {
-    let whole = text.rfind('\n').map_or(0, |at| at + 1);
-    let known = text.get(..whole).unwrap_or_default();
+    let end = text.rfind('\n').map_or(0, |at| at + 1);
+    let known = text.get(..end).unwrap_or_default();
     let arena = Arena::new();
     let last = render::markdown::tree(&arena, known).last_child();
     let line = last.map_or(0, |block| block.data().sourcepos.start.line.saturating_sub(1));

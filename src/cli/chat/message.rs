@@ -25,8 +25,8 @@ pub(super) fn compose<I: Read + AsFd>(
     files: &[PathBuf],
     mut input: I,
 ) -> Result<String> {
-    let whole = question.is_empty() && files.is_empty();
-    let fed = files.iter().all(|file| file != Path::new(STDIN)) && (whole || is_fed(&input));
+    let is_empty = question.is_empty() && files.is_empty();
+    let fed = files.iter().all(|file| file != Path::new(STDIN)) && (is_empty || is_fed(&input));
     let mut parts = vec![question.join(" ")];
     for file in files.iter().map(PathBuf::as_path).chain(fed.then_some(Path::new(STDIN))) {
         parts.push(match file == Path::new(STDIN) {

@@ -198,7 +198,7 @@ impl Pipe {
 
 /// Returns an answer with the paths or URLs of its files.
 fn written(line: &TranscriptLine) -> PipedAnswer {
-    let place = |file: &LineFile| format!("\n{}: {}", file.name, file.place);
-    let files: String = line.files.iter().map(place).collect();
+    let file_line = |file: &LineFile| format!("\n{}: {}", file.name, file.place);
+    let files: String = line.files.iter().map(file_line).collect();
     PipedAnswer { text: format!("{}{files}", line.text), failed: line.failed }
 }

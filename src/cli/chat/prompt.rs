@@ -57,7 +57,7 @@ impl LinePrompt {
         paint: Paint,
         history: Option<PathBuf>,
     ) -> rustyline::Result<Self> {
-        let (ask, asked) = mpsc::channel(1);
+        let (ask, requests) = mpsc::channel(1);
         let (tell, typed) = mpsc::channel(4);
         let busy = Arc::new(AtomicBool::new(false));
         let mut editor = editor(CommandCompleter { commands, paint }, history.as_deref())?;
@@ -66,7 +66,7 @@ impl LinePrompt {
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
         let printer = Box::new(editor.create_external_printer()?);
         // The task ends with its channel. An unfinished line ends with the process.
-        tokio::task::spawn_blocking(move || read(editor, asked, &tell, history.as_deref()));
+        tokio::task::spawn_blocking(move || read(editor, requests, &tell, history.as_deref()));
         Ok(Self { ask, typed, printer, busy, open: false })
     }
 

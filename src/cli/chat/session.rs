@@ -13,7 +13,7 @@ use super::{
     prompt::{LinePrompt, Typed},
     screen::Screen,
     talk::{ChatTranscript, STOP},
-    terminal::{self, Hush},
+    terminal::{self, NoEcho},
     wire::{Act, ChatNews, ChatWire, LineSpeaker, TranscriptLine},
 };
 use anyhow::{Result, bail};
@@ -48,7 +48,7 @@ pub(super) struct TerminalSession {
     prompt: LinePrompt,
     paint: Paint,
     /// Hides typed keys while watching.
-    watching: Option<Hush>,
+    watching: Option<NoEcho>,
     frame: usize,
     /// Text with which the next prompt begins.
     draft: String,
@@ -101,7 +101,7 @@ impl TerminalSession {
                     Typed::Line(line) if matches!(line.trim(), "/quit" | "/exit") => break,
                     Typed::Line(line) => self.line(&line)?,
                 },
-                _ = frames.tick(), if self.watching.is_some() => match terminal::key_waits() {
+                _ = frames.tick(), if self.watching.is_some() => match terminal::has_pending_input() {
                     true => self.type_now()?,
                     false => self.draw()?,
                 },
@@ -119,7 +119,7 @@ impl TerminalSession {
         let busy = self.talk.busy();
         self.prompt.set_busy(busy);
         if busy && !self.prompt.is_open() && self.watching.is_none() {
-            self.watching = Some(Hush::new()?);
+            self.watching = Some(NoEcho::new()?);
             self.draw()?;
         }
         if !busy && !self.prompt.is_open() && self.talk.has_begun() {
@@ -245,8 +245,8 @@ impl TerminalSession {
         self.markdown(&step.print)?;
         let mut extras = diff::lines(&line.diff, self.paint);
         for file in &line.files {
-            let place = self.paint.text(TextLook::DIM, &tame(&file.place));
-            extras.push(format!("{}  {place}", tame(&file.name)));
+            let location = self.paint.text(TextLook::DIM, &tame(&file.place));
+            extras.push(format!("{}  {location}", tame(&file.name)));
         }
         extras.extend(self.numbered(&line.choices));
         if !extras.is_empty() {

@@ -157,9 +157,9 @@ mod tests {
         talk.begin(vec![]);
         talk.take(with(&[STOP]));
         assert_eq!(talk.decision(), None);
-        let asked = with(&["/approve k", "/deny k", STOP]);
-        talk.take(asked.clone());
-        assert_eq!(talk.decision(), Some((&asked, vec![choice("/approve k"), choice("/deny k")])));
+        let expected = with(&["/approve k", "/deny k", STOP]);
+        talk.take(expected.clone());
+        assert_eq!(talk.decision(), Some((&expected, vec![choice("/approve k"), choice("/deny k")])));
         talk.take(pudu("1", "✅ You approved it", true));
         assert_eq!(talk.decision(), None);
     }

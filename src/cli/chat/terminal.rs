@@ -20,7 +20,7 @@ pub(super) fn size() -> (usize, usize) {
 }
 
 /// Returns whether a typed key is waiting to be read.
-pub(super) fn key_waits() -> bool {
+pub(super) fn has_pending_input() -> bool {
     let stdin = io::stdin();
     let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
     poll(&mut keys, Some(&Timespec::default())).is_ok_and(|count| count > 0)
@@ -33,7 +33,7 @@ pub(super) struct TerminalGuard {
 
 impl TerminalGuard {
     /// Saves the state of the terminal.
-    pub(super) fn now() -> io::Result<Self> {
+    pub(super) fn save() -> io::Result<Self> {
         Ok(Self { modes: tcgetattr(io::stdin())? })
     }
 }
@@ -47,22 +47,22 @@ impl Drop for TerminalGuard {
     }
 }
 
-/// While this exists, typed keys are not shown and can be read without Enter. Ctrl-C still sends a signal.
-pub(super) struct Hush {
+/// Disables echo and line buffering until dropped. Ctrl-C still sends a signal.
+pub(super) struct NoEcho {
     modes: Termios,
 }
 
-impl Hush {
+impl NoEcho {
     pub(super) fn new() -> io::Result<Self> {
         let modes = tcgetattr(io::stdin())?;
-        let mut hushed = modes.clone();
-        hushed.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
-        tcsetattr(io::stdin(), OptionalActions::Now, &hushed)?;
+        let mut silent = modes.clone();
+        silent.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
+        tcsetattr(io::stdin(), OptionalActions::Now, &silent)?;
         Ok(Self { modes })
     }
 }
 
-impl Drop for Hush {
+impl Drop for NoEcho {
     fn drop(&mut self) {
         tcsetattr(io::stdin(), OptionalActions::Now, &self.modes).ok();
     }

@@ -215,11 +215,11 @@ impl Inner {
 
     async fn run(&self, thread: &str, letter: &Letter, text: &str) -> Result<Vec<Posted>, ApiFailure> {
         let key = &letter.key;
-        let begun = match letter.is_repeated {
+        let existing = match letter.is_repeated {
             true => self.runs(thread).await?.into_iter().find(|run| run.metadata["message_id"] == **key),
             false => None,
         };
-        let run = match begun {
+        let run = match existing {
             Some(run) => run.run_id,
             None => {
                 let body = json!({
@@ -268,12 +268,12 @@ impl Inner {
         let mut files = Vec::new();
         for path in &view.files {
             let name = path.rsplit('/').next().unwrap_or(path).to_owned();
-            let place = match &self.inside {
+            let location = match &self.inside {
                 Some(shared) => kept(shared, thread, path).await,
                 None => None,
             };
             let address = || self.api.address(&format!("threads/{thread}/artifacts{path}"));
-            files.push(LineFile { name, place: place.unwrap_or_else(address) });
+            files.push(LineFile { name, place: location.unwrap_or_else(address) });
         }
         TranscriptLine::of_run(view, files)
     }
@@ -357,8 +357,8 @@ impl ReplyFile {
     fn write(&self, folder: &Path) -> LineFile {
         let plain = self.name.rsplit('/').next().unwrap_or_default();
         let path = folder.join(plain);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        let written = made.and_then(|()| file::create(&path, self.content.as_bytes(), 0o600));
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        let written = created.and_then(|()| file::create(&path, self.content.as_bytes(), 0o600));
         let place = match written {
             Ok(()) => path.display().to_string(),
             Err(error) => format!("not written: {error}"),

@@ -39,10 +39,10 @@ pub(super) fn wrap(line: &[StyledChar], room: usize, indent: usize) -> Vec<Vec<S
 
 /// Returns the number of characters before a line break.
 fn break_at(line: &[StyledChar], room: usize) -> usize {
-    let mut taken = 0;
+    let mut width = 0;
     let fits = line.iter().take_while(|cell| {
-        taken += cell.text.width();
-        taken <= room
+        width += cell.text.width();
+        width <= room
     });
     let fits = fits.count().max(1);
     let blank = |cell: &StyledChar| cell.text == " ";
@@ -67,10 +67,10 @@ fn hang(part: &[StyledChar], indent: usize) -> Vec<StyledChar> {
 
 /// Cuts a line to a width.
 pub(super) fn clip(line: &str, room: usize) -> String {
-    let mut taken = 0;
+    let mut width = 0;
     let fits = line.graphemes(true).take_while(|cell| {
-        taken += cell.width();
-        taken <= room
+        width += cell.width();
+        width <= room
     });
     fits.collect()
 }

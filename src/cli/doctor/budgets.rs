@@ -45,8 +45,8 @@ async fn used_up(start: &Start, loaded: &LoadedConfig) -> Check {
         Ok(facts) => match usage::used_up(&facts).as_slice() {
             [] => Check::good("budgets", "none is exhausted"),
             used => {
-                let named: Vec<&str> = used.iter().take(MAX_NAMED).map(|line| line.trim()).collect();
-                let what = format!("{} exhausted: {}", used.len(), named.join("; "));
+                let listed: Vec<&str> = used.iter().take(MAX_NAMED).map(|line| line.trim()).collect();
+                let what = format!("{} exhausted: {}", used.len(), listed.join("; "));
                 Check::poor("budgets", what, "wait, or raise the limit under `budgets`")
             }
         },

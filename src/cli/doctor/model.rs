@@ -21,15 +21,15 @@ pub(super) async fn check(settings: &ModelSettings) -> Check {
     let Ok(http) = net::client() else {
         return Check::bad(what, "cannot create an HTTP client", "see the log");
     };
-    let place = settings.base_url.host_str().unwrap_or_default();
+    let host = settings.base_url.host_str().unwrap_or_default();
     match detect_kind(&http, settings).await {
-        Ok(ServerKind::Api) => Check::good(what, format!("{} at {place} answers", settings.model)),
+        Ok(ServerKind::Api) => Check::good(what, format!("{} at {host} answers", settings.model)),
         Ok(ServerKind::Refused) => {
-            Check::bad(what, format!("{place} rejected the key"), "see `api_key` of this model")
+            Check::bad(what, format!("{host} rejected the key"), "see `api_key` of this model")
         }
         Ok(ServerKind::Broken(status)) => {
             let help = "try again; see the provider's status page";
-            Check::poor(what, format!("{place} answers {status}"), help)
+            Check::poor(what, format!("{host} answers {status}"), help)
         }
         Ok(ServerKind::NoApi) => {
             let mut longer = settings.base_url.clone();
@@ -45,7 +45,7 @@ pub(super) async fn check(settings: &ModelSettings) -> Check {
             Check::bad(what, format!("there is no model API at {base}"), help)
         }
         Err(error) => {
-            let why = format!("{place} cannot be reached: {}", net::why(&error));
+            let why = format!("{host} cannot be reached: {}", net::why(&error));
             Check::bad(what, why, "check `base_url` of this model, and the network of this machine")
         }
     }

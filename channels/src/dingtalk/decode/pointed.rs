@@ -8,12 +8,12 @@ use crate::{
 };
 use serde_json::Value;
 
-/// Kinds of messages without text by the sender: forwarded records, and cards from apps.
-pub(in crate::dingtalk) const PASSED_ON: [&str; 6] =
+/// Message types that carry no text of the sender's own: forwarded records, and cards from apps.
+pub(in crate::dingtalk) const FORWARDED_TYPES: [&str; 6] =
     ["actionCard", "chatRecord", "interactiveCard", "link", "markdown", "oa"];
 /// Keys of cards and links whose values are visible text.
 const WORDS: [&str; 6] = ["title", "text", "content", "markdown", "value", "messageUrl"];
-/// Problem text for a message whose content DingTalk left out.
+/// Shown when DingTalk omitted a message's content.
 const NOT_GIVEN: &str = "DingTalk did not provide its content";
 
 /// Returns the content that a message refers to: the message it replies to, and forwarded messages.
@@ -23,9 +23,9 @@ pub(in crate::dingtalk) fn pointed(data: &Value) -> Vec<PointedAt> {
     let kind = text(data, "msgtype");
     if kind == "chatRecord" {
         pieces.extend(record(&content));
-    } else if PASSED_ON.contains(&kind.as_str()) {
-        let whole = [&content, &object(&data[kind.as_str()])].map(card_text);
-        let card = PointedAt::of_text(PointedKind::Card, &lines(whole));
+    } else if FORWARDED_TYPES.contains(&kind.as_str()) {
+        let card_texts = [&content, &object(&data[kind.as_str()])].map(card_text);
+        let card = PointedAt::of_text(PointedKind::Card, &lines(card_texts));
         let problem = card.is_empty().then(|| NOT_GIVEN.to_owned());
         pieces.push(PointedAt { problem, ..card });
     }
@@ -72,7 +72,7 @@ fn quoted(replied: &Value) -> (String, Vec<Attachment>) {
         content => content,
     };
     let kind = [text(replied, "msgType"), text(replied, "msgtype")].into_iter().find(|kind| !kind.is_empty());
-    let named = |name: &str| file(&content, name).into_iter().collect::<Vec<_>>();
+    let with_file = |name: &str| file(&content, name).into_iter().collect::<Vec<_>>();
     let plain = || match content.as_str() {
         Some(text) => text.to_owned(),
         None => {
@@ -82,10 +82,10 @@ fn quoted(replied: &Value) -> (String, Vec<Attachment>) {
     };
     match kind.as_deref().unwrap_or_default() {
         "richText" => parts(&content),
-        "picture" | "image" => (String::new(), named("picture.png")),
-        "file" => (String::new(), named("file")),
-        "video" => (String::new(), named("video.mp4")),
-        "audio" | "voice" => (text(&content, "recognition"), named("audio.amr")),
+        "picture" | "image" => (String::new(), with_file("picture.png")),
+        "file" => (String::new(), with_file("file")),
+        "video" => (String::new(), with_file("video.mp4")),
+        "audio" | "voice" => (text(&content, "recognition"), with_file("audio.amr")),
         "chatRecord" => {
             let pieces = record(&content);
             let line = |piece: &PointedAt| match &piece.author {
@@ -95,10 +95,10 @@ fn quoted(replied: &Value) -> (String, Vec<Attachment>) {
             let files = pieces.iter().flat_map(|piece| piece.attachments.clone()).collect();
             (lines(pieces.iter().map(line)), files)
         }
-        kind if PASSED_ON.contains(&kind) => (card_text(&content), Vec::new()),
+        kind if FORWARDED_TYPES.contains(&kind) => (card_text(&content), Vec::new()),
         _ => {
             let plain = plain();
-            (if plain.trim().is_empty() { card_text(&content) } else { plain }, named("file"))
+            (if plain.trim().is_empty() { card_text(&content) } else { plain }, with_file("file"))
         }
     }
 }
@@ -106,19 +106,19 @@ fn quoted(replied: &Value) -> (String, Vec<Attachment>) {
 /// Returns the text and files of a rich text. Quotes and messages name its fields differently.
 fn parts(content: &Value) -> (String, Vec<Attachment>) {
     let list = content["richText"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let (mut whole, mut files) = (String::new(), Vec::new());
+    let (mut joined, mut files) = (String::new(), Vec::new());
     for part in list {
         let kind = [text(part, "msgType"), text(part, "type")].concat();
         match file(part, &format!("picture-{}.png", files.len() + 1)) {
             Some(picture) => files.push(picture),
-            None if kind == "picture" => whole.push_str("[picture]"),
+            None if kind == "picture" => joined.push_str("[picture]"),
             None => {
                 let said = [text(part, "text"), text(part, "content"), text(part, "atName")];
-                whole.push_str(said.iter().find(|said| !said.is_empty()).map_or("", String::as_str));
+                joined.push_str(said.iter().find(|said| !said.is_empty()).map_or("", String::as_str));
             }
         }
     }
-    (whole, files)
+    (joined, files)
 }
 
 /// Returns the messages of a forwarded record. The list of messages has the authors' ids; the summary has their names,
@@ -130,11 +130,11 @@ fn record(content: &Value) -> Vec<PointedAt> {
     let name = |n: usize| said(n).split_once([':', '：']).map(|(name, _)| name.trim().to_owned());
     let entries = ["chatRecord", "records", "messages"].iter().map(|key| list(&content[*key]));
     let entries = entries.into_iter().find(|entries| !entries.is_empty()).unwrap_or_default();
-    let left_out = entries.len().saturating_sub(MAX_PIECES);
+    let omitted = entries.len().saturating_sub(MAX_PIECES);
     let entry = |(n, entry): (usize, &Value)| {
         let (words, files) = quoted(entry);
-        let given = [text(entry, "senderNick"), text(entry, "senderName"), text(entry, "sender")];
-        let author = given.into_iter().find(|name| !name.is_empty()).or_else(|| name(n));
+        let names = [text(entry, "senderNick"), text(entry, "senderName"), text(entry, "sender")];
+        let author = names.into_iter().find(|name| !name.is_empty()).or_else(|| name(n));
         let at = ["createAt", "createdAt", "sendTime"].iter().find_map(|key| number(&entry[*key]));
         let words = if words.trim().is_empty() { text(entry, "message") } else { words };
         let piece = PointedAt::of_text(PointedKind::Forward, &words).with_files(files);
@@ -142,8 +142,8 @@ fn record(content: &Value) -> Vec<PointedAt> {
     };
     let mut pieces: Vec<PointedAt> = entries.iter().take(MAX_PIECES).enumerate().map(entry).collect();
     pieces.retain(|piece| !piece.is_empty());
-    if left_out > 0 {
-        let problem = format!("{left_out} more messages are left out");
+    if omitted > 0 {
+        let problem = format!("{omitted} more messages omitted");
         pieces.push(PointedAt::unreadable(PointedKind::Forward, problem));
     }
     if pieces.is_empty() {

@@ -57,14 +57,14 @@ fn a_private_text_is_decoded() {
 #[test]
 fn a_group_is_one_conversation_or_one_per_user() {
     let group = json!({"conversationType": "2", "conversationId": "cidG1==", "isInAtList": true});
-    let place = |groups| decoder(groups).message(&said(&group)).unwrap().address;
+    let address_in = |groups| decoder(groups).message(&said(&group)).unwrap().address;
     let address = |topic: Option<&str>| Address {
         account: "dingtalk".into(),
         chat: "cidG1==".into(),
         topic: topic.map(Into::into),
     };
-    assert_eq!(place(GroupConversations::Group), address(Some("all")));
-    assert_eq!(place(GroupConversations::User), address(Some("0160")));
+    assert_eq!(address_in(GroupConversations::Group), address(Some("all")));
+    assert_eq!(address_in(GroupConversations::User), address(Some("0160")));
 }
 
 #[test]

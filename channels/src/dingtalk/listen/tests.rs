@@ -78,7 +78,7 @@ async fn an_event_is_not_acknowledged_before_it_is_stored() {
     *chat_client.full.lock().unwrap() = false;
     assert!(!keep(&held, "4").await, "waiting events go first");
     held.again().await;
-    assert_eq!(answers(&held), ["2", "3", "4"].map(|id| Ticket { id: id.to_owned() }.taken()));
+    assert_eq!(answers(&held), ["2", "3", "4"].map(|id| Ticket { id: id.to_owned() }.ack()));
     assert_eq!(*chat_client.kept.lock().unwrap(), ["1", "2", "3", "4"]);
     assert_eq!(health.get().state, HealthState::Ready);
     assert!(keep(&held, "5").await);
@@ -111,8 +111,8 @@ async fn a_held_event_is_stored_without_any_connection() {
     let (ended, ()) = tokio::join!(channel.attend(&held, &stop), room);
     assert_eq!(ended, Ok(()));
     assert_eq!(*chat_client.kept.lock().unwrap(), ["1", "2"]);
-    assert_eq!(held.answer().await, Ticket { id: "1".into() }.taken(), "the next socket acknowledges it");
-    assert_eq!(answers(&held), [Ticket { id: "2".into() }.taken()]);
+    assert_eq!(held.answer().await, Ticket { id: "1".into() }.ack(), "the next socket acknowledges it");
+    assert_eq!(answers(&held), [Ticket { id: "2".into() }.ack()]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,9 +124,9 @@ async fn a_cancelled_wait_loses_nothing() {
     *chat_client.full.lock().unwrap() = false;
     // Each attempt takes a second: it is stopped after the first attempt and during the second.
     assert!(tokio::time::timeout(Duration::from_millis(1500), held.again()).await.is_err());
-    assert_eq!(answers(&held), [Ticket { id: "1".into() }.taken()]);
+    assert_eq!(answers(&held), [Ticket { id: "1".into() }.ack()]);
     held.again().await;
-    assert_eq!(answers(&held), [Ticket { id: "2".into() }.taken()]);
+    assert_eq!(answers(&held), [Ticket { id: "2".into() }.ack()]);
 }
 
 #[test]

@@ -15,7 +15,8 @@ use crate::{
 use std::sync::atomic::Ordering;
 
 impl DingMessages {
-    /// Stops using cards for this reply. If the chat is not the cause, suspends them for all replies for a while.
+    /// Stops using cards for this reply. Unless the failure is specific to this chat, suspends cards for all replies
+    /// for a while.
     pub(super) fn give_up_cards(&mut self, failure: &DingTalkError) {
         self.plain = true;
         let general = matches!(
@@ -28,7 +29,7 @@ impl DingMessages {
              `card_content_key` and the app's card permissions"
         );
         if general {
-            self.state.rest_cards();
+            self.state.suspend_cards();
         }
     }
 
@@ -53,30 +54,30 @@ impl DingMessages {
             return if waits { Err(error) } else { Ok(None) };
         }
         let Some(card) = self.card(&name) else { return Ok(None) };
-        let made = card.make(&self.robot.target, page).await;
-        let there = made.is_ok();
+        let outcome = card.make(&self.robot.target, page).await;
+        let was_created = outcome.is_ok();
         let sent = self.posted_card(name.clone(), page);
-        let made = match made {
+        let outcome = match outcome {
             // The card may have existed before with other content: the next update corrects it.
             Ok(()) if intent.again => {
-                let (shows, buttons) = (String::new(), String::new());
+                let (text_digest, buttons) = (String::new(), String::new());
                 let ending = intent.dedup_key.as_ref().is_some_and(|tries| tries.done);
-                return Ok(Some(DingMessageRef { shows, buttons, done: false, ending, ..sent }));
+                return Ok(Some(DingMessageRef { text_digest, buttons, done: false, ending, ..sent }));
             }
             Ok(()) if page.done => card.stream(&card.text(page), true, 0).await,
             result => result,
         };
-        match made {
+        match outcome {
             Ok(()) => Ok(Some(sent)),
             Err(error) if rules_out_cards(&error) => {
                 self.give_up_cards(&error);
-                if there || intent.again {
-                    self.leave(&name).await;
+                if was_created || intent.again {
+                    self.finish_abandoned(&name).await;
                 }
                 Ok(None)
             }
             // The card exists but is unfinished: a new name would create a duplicate.
-            Err(error) if there => {
+            Err(error) if was_created => {
                 self.failed(error.clone());
                 Err(CallError::Unknown(error.to_string()))
             }
@@ -102,14 +103,14 @@ impl DingMessages {
             card: true,
             done: page.done,
             ending: false,
-            nth: 1,
-            shows: digest(&[&page.words]),
+            revision: 1,
+            text_digest: digest(&[&page.words]),
             buttons: digest(&[&page.buttons()]),
         }
     }
 
     /// Finishes a card whose text was sent elsewhere. Best effort.
-    pub(super) async fn leave(&self, name: &str) {
+    pub(super) async fn finish_abandoned(&self, name: &str) {
         let Some(card) = self.card(name) else { return };
         let page = DingTalkPage {
             text: MOVED.to_owned(),
@@ -127,9 +128,9 @@ impl DingMessages {
     }
 
     /// Finishes the card that an earlier attempt may have created, because the text is now sent elsewhere.
-    pub(super) async fn leave_perhaps(&self, intent: &DingIntent) {
+    pub(super) async fn finish_possible_card(&self, intent: &DingIntent) {
         if intent.again && self.robot.target != RobotTarget::Session {
-            self.leave(&self.state.seal.name(&intent.key, self.private, &self.address)).await;
+            self.finish_abandoned(&self.state.seal.name(&intent.key, self.private, &self.address)).await;
         }
     }
 
@@ -143,7 +144,7 @@ impl DingMessages {
         let name = sent.id.clone();
         let Some(card) = self.card(&name) else { return Err(CallError::Refused("no cards".to_owned())) };
         if streams {
-            match card.stream(&card.text(page), page.done, sent.nth).await {
+            match card.stream(&card.text(page), page.done, sent.revision).await {
                 // Older records do not contain whether the card is finished. A finished card can still be replaced.
                 Err(CallError::Refused(_)) => card.replace(page).await?,
                 streamed => streamed?,
@@ -161,8 +162,11 @@ impl DingMessages {
                 result => result?,
             }
         }
-        *sent =
-            DingMessageRef { nth: sent.nth + 1, done: page.done || !streams, ..self.posted_card(name, page) };
+        *sent = DingMessageRef {
+            revision: sent.revision + 1,
+            done: page.done || !streams,
+            ..self.posted_card(name, page)
+        };
         Ok(())
     }
 }

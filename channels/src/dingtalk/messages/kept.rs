@@ -6,7 +6,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Stored record of a message about to be sent; `None` in older records.
+/// Deduplication data of a message about to be sent; `None` in older records.
 pub(super) type StoredDedupKey = Option<DingDedupKey>;
 
 /// A message about to be sent.
@@ -16,12 +16,12 @@ pub(super) type DingIntent = SendIntent<StoredDedupKey>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::dingtalk) struct DingDedupKey {
     /// How many times the answer may already have been sent as an ordinary message.
-    #[serde(default)]
-    pub(super) lost: u8,
+    #[serde(default, rename = "lost")]
+    pub(super) unconfirmed_sends: u8,
     /// Whether the answer is about to be sent as an ordinary message.
     #[serde(default)]
     pub(super) answer: bool,
-    /// Whether a card of the answer may be finished.
+    /// Whether a card of the answer may already have been finalized.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) done: bool,
 }
@@ -40,11 +40,11 @@ pub(in crate::dingtalk) struct DingMessageRef {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) ending: bool,
     /// Number of updates of a card.
-    #[serde(default)]
-    pub(super) nth: u32,
+    #[serde(default, rename = "nth")]
+    pub(super) revision: u32,
     /// Digest of the shown text.
-    #[serde(default)]
-    pub(super) shows: String,
+    #[serde(default, rename = "shows")]
+    pub(super) text_digest: String,
     /// Digest of a card's buttons.
     #[serde(default)]
     pub(super) buttons: String,
@@ -62,8 +62,8 @@ impl MessageRef for DingMessageRef {
             card,
             done: false,
             ending: card,
-            nth: 0,
-            shows: String::new(),
+            revision: 0,
+            text_digest: String::new(),
             buttons: String::new(),
         })
     }
@@ -76,8 +76,8 @@ pub(super) fn posted_message(id: String, page: &DingTalkPage) -> DingMessageRef 
         card: false,
         done: page.done,
         ending: false,
-        nth: 0,
-        shows: digest(&[&page.words]),
+        revision: 0,
+        text_digest: digest(&[&page.words]),
         buttons: digest(&[&page.buttons()]),
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     BoxFuture, FinalView, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError, ReplyView,
-    dingtalk::loopback::{DingTalkLoopback, failed},
+    dingtalk::loopback::{DingTalkLoopback, failure},
     render::parse,
     reply::{MessageRef as _, PlatformReply},
 };
@@ -15,8 +15,8 @@ fn the_format_of_message_records_is_stable() {
         card: true,
         done: false,
         ending: true,
-        nth: 3,
-        shows: "aa".into(),
+        revision: 3,
+        text_digest: "aa".into(),
         buttons: "bb".into(),
     };
     let stored = json!({"id": "p-key-seal", "card": true, "done": false, "ending": true, "nth": 3, "shows": "aa", "buttons": "bb"});
@@ -81,18 +81,18 @@ async fn an_unchangeable_message_stays_until_the_end_and_is_then_replaced() {
     let draft = |text: &str, done| MessageDraft { rich: parse(text), done, ..MessageDraft::default() };
     let page = |text: &str, done| DingTalkPage::new(&draft(text, done));
     let mut sent =
-        DingMessageRef { id: "k".into(), shows: "x".into(), ..DingMessageRef::from_id("k").unwrap() };
+        DingMessageRef { id: "k".into(), text_digest: "x".into(), ..DingMessageRef::from_id("k").unwrap() };
     assert_eq!(messages.edit(&mut sent, &page("more", false)).await, Ok(EditOutcome::Shown));
     assert_eq!(messages.edit(&mut sent, &page("all", true)).await, Err(unchangeable()));
-    let whole = page("all", true);
+    let full = page("all", true);
     let mut answer = DingMessageRef {
         done: true,
-        shows: digest(&[&whole.text]),
-        buttons: digest(&[&whole.buttons()]),
+        text_digest: digest(&[&full.text]),
+        buttons: digest(&[&full.buttons()]),
         ..sent
     };
     assert_eq!(
-        messages.edit(&mut answer, &whole).await,
+        messages.edit(&mut answer, &full).await,
         Ok(EditOutcome::Shown),
         "after a restart it is not sent again"
     );
@@ -131,7 +131,7 @@ async fn an_answer_is_sent_until_its_arrival_is_confirmed() {
     let check = async |codes: &'static [&'static str], anew: bool, place: bool, times: usize| {
         let mut codes_left = codes.iter();
         let server = DingTalkLoopback::start(move |path, _| match path.ends_with("batchSend") {
-            true => codes_left.next().map_or((200, json!({"processQueryKey": "k"})), |code| failed(code)),
+            true => codes_left.next().map_or((200, json!({"processQueryKey": "k"})), |code| failure(code)),
             false => (200, json!({})),
         })
         .await;
@@ -171,7 +171,7 @@ async fn an_answer_is_sent_until_its_arrival_is_confirmed() {
 #[tokio::test]
 async fn an_unconfirmed_answer_is_resent_rarely_after_a_while() {
     let server = DingTalkLoopback::start(|path, _| match path.ends_with("batchSend") {
-        true => failed("InternalError"),
+        true => failure("InternalError"),
         false => (200, json!({})),
     })
     .await;
@@ -188,7 +188,7 @@ async fn an_unconfirmed_answer_is_resent_rarely_after_a_while() {
 #[tokio::test]
 async fn the_success_of_other_calls_does_not_resend_an_uncertain_answer() {
     let server = DingTalkLoopback::start(|path, _| match path.ends_with("batchSend") {
-        true => failed("InternalError"),
+        true => failure("InternalError"),
         false => (200, json!({})),
     })
     .await;
@@ -285,7 +285,7 @@ async fn the_record_of_an_older_version_is_read() {
     *shelf.0.lock().unwrap() = Some(ReplyHandle { state: saved, messages: Vec::new() });
     assert_eq!(shelf.reply(&state).finish(&answer()).await, Ok(()));
     let stored = json!({"lost": 1, "answer": true, "done": true});
-    let tries = DingDedupKey { lost: 1, answer: true, done: true };
+    let tries = DingDedupKey { unconfirmed_sends: 1, answer: true, done: true };
     assert_eq!(serde_json::to_value(Some(&tries)).unwrap(), stored);
     assert_eq!(serde_json::from_value::<StoredDedupKey>(stored).unwrap(), Some(tries));
     assert_eq!(serde_json::from_value::<StoredDedupKey>(Value::Null).unwrap(), None);
@@ -294,21 +294,21 @@ async fn the_record_of_an_older_version_is_read() {
 #[tokio::test]
 async fn a_possible_card_is_finished_when_the_text_is_sent_elsewhere() {
     let check = async |rest: bool, expected: Vec<&str>| {
-        let mut made = 0;
+        let mut attempts = 0;
         let server = DingTalkLoopback::start(move |path, _| {
             let makes = path.ends_with("createAndDeliver");
-            made += usize::from(makes);
-            match made {
+            attempts += usize::from(makes);
+            match attempts {
                 _ if !makes => (200, json!({"processQueryKey": "k"})),
-                ..=3 => failed("InternalError"),
-                _ => failed("invalidParameter"),
+                ..=3 => failure("InternalError"),
+                _ => failure("invalidParameter"),
             }
         })
         .await;
         let (state, shelf) = (server.state(true), MemoryReplyStore::default());
         assert!(shelf.reply(&state).finish(&answer()).await.is_err());
         if rest {
-            state.rest_cards();
+            state.suspend_cards();
         }
         assert_eq!(shelf.reply(&state).finish(&answer()).await, Ok(()));
         assert_eq!(server.calls(), expected);
@@ -326,7 +326,7 @@ async fn a_call_without_visible_effect_counts_as_not_done() {
     let out = OutFile { name: "a.txt".into(), path: file.path().into() };
     let check = async |fails: &'static str, done: bool| {
         let server = DingTalkLoopback::start(move |path, _| match path.ends_with(fails) {
-            true => failed("InternalError"),
+            true => failure("InternalError"),
             false => (200, json!({"media_id": "m"})),
         })
         .await;

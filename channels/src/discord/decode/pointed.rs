@@ -219,7 +219,7 @@ impl DiscordChannel {
         };
         let me = state.me().await?;
         let read = self.handler.decoder(me).piece(piece.kind, &message);
-        let name = state.places.name(&link.channel).map(|name| format!("#{name}"));
+        let name = state.guilds.name(&link.channel).map(|name| format!("#{name}"));
         Ok(vec![read.from(name.as_deref().filter(|_| !here))])
     }
 

@@ -27,13 +27,13 @@ impl Bench {
         });
         places.guild(serde_json::from_value(guild).unwrap(), ME);
         let me = DiscordIdentity { user: ME.into(), application: ME.into(), name: "pudu".into() };
-        let named = |name: &str| ChatCommand {
+        let command = |name: &str| ChatCommand {
             name: name.into(),
             argument: String::new(),
             help: String::new(),
             translations: Vec::new(),
         };
-        Self { me, rules, places, commands: vec![named("stop"), named("mode")] }
+        Self { me, rules, places, commands: vec![command("stop"), command("mode")] }
     }
 
     fn place(&self, channel: &str) -> CachedChannel {
@@ -57,8 +57,8 @@ impl Bench {
 
     fn interact(&self, interaction: &Value) -> Option<Inbound> {
         let interaction: Interaction = serde_json::from_value(interaction.clone()).unwrap();
-        let place = self.place(interaction.channel_id.as_deref().unwrap_or_default());
-        self.decoder().interaction(&interaction, &place, 7)
+        let location = self.place(interaction.channel_id.as_deref().unwrap_or_default());
+        self.decoder().interaction(&interaction, &location, 7)
     }
 }
 
@@ -187,7 +187,7 @@ fn a_thread_is_a_topic_of_its_channel_and_a_private_chat_is_one_conversation() {
     for (rules, channel, more, expected, private, title) in cases {
         let decoded = Bench::new(rules).hear(&said(channel, "plan the trip\nsoon", more)).unwrap();
         assert_eq!((decoded.address, decoded.private), (expected, private), "{channel}");
-        let hint = title.and_then(|name| DiscordHint::Thread { name: name.to_owned() }.keep());
+        let hint = title.and_then(|name| DiscordHint::Thread { name: name.to_owned() }.to_json());
         assert_eq!(decoded.hint, hint, "{channel}");
     }
 }
@@ -275,8 +275,9 @@ fn buttons_and_commands_have_the_sender_and_channel_that_discord_reports() {
         json!({"type": 2, "data": {"name": "mode", "options": [{"name": "words", "value": "steer"}]}}),
     );
     let kind = InboundKind::Message { text: "/mode steer".into(), attachments: Vec::new(), album: None };
-    let taken = Inbound { message: ID.into(), hint: DiscordHint::answer("tok", 7).keep(), kind, ..expected };
-    assert_eq!(bench.interact(&command), Some(taken));
+    let expected_command =
+        Inbound { message: ID.into(), hint: DiscordHint::answer("tok", 7).to_json(), kind, ..expected };
+    assert_eq!(bench.interact(&command), Some(expected_command));
     let private =
         json!({"type": 2, "data": {"name": "new"}, "guild_id": null, "member": null, "channel_id": "99"});
     let mut private = interaction(private);

@@ -30,19 +30,19 @@ impl MessageRef for DiscordMessageRef {
 pub(in crate::discord) struct DiscordDedupKey {
     /// When the first attempt to send it began, in milliseconds since 1970.
     pub(super) at: i64,
-    /// The message is newer than the one with this id.
+    /// Only messages after this id can be the sent one.
     pub(super) after: u64,
 }
 
 /// Stored state of the reply as a whole.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct DiscordReplyState {
-    /// Whether no thread could begin, so that the reply is in the channel.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) threadless: bool,
+    /// Whether thread creation failed, so the reply is in the channel.
+    #[serde(default, rename = "threadless", skip_serializing_if = "std::ops::Not::not")]
+    pub(super) thread_failed: bool,
     /// Whether the interaction's "thinking…" was already replaced, or does not exist.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) used: bool,
+    #[serde(default, rename = "used", skip_serializing_if = "std::ops::Not::not")]
+    pub(super) placeholder_used: bool,
 }
 
 /// A message of the bot, as returned by Discord's API.

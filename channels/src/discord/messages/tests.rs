@@ -32,7 +32,7 @@ fn target(hint: Option<DiscordHint>, saved: Option<Value>) -> ReplyTarget {
         reply_to: Some(ASKED.into()),
         sender: String::new(),
         language: Language::English,
-        hint: hint.and_then(|hint| hint.keep()),
+        hint: hint.and_then(|hint| hint.to_json()),
         saved: saved.map(|state| ReplyHandle { state, messages: Vec::new() }),
     }
 }
@@ -106,7 +106,7 @@ async fn the_same_message_has_the_same_nonce_and_pings_no_user() {
         "allowed_mentions": {"parse": [], "replied_user": false},
         "message_reference": {"message_id": ASKED, "fail_if_not_exists": false},
     });
-    assert_eq!(server.asked()[0], (POST.to_owned(), expected));
+    assert_eq!(server.requests()[0], (POST.to_owned(), expected));
 }
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn a_command_is_answered_through_its_interaction_while_that_is_open() {
         .await;
         let hint = Some(DiscordHint::answer("tok", at));
         assert_eq!(finish(&server, &target(hint, None), &[]).await, expected, "{status}");
-        let body = server.asked().pop().unwrap().1;
+        let body = server.requests().pop().unwrap().1;
         assert!(body["message_reference"].is_null(), "a reply cannot refer to a command");
     }
 }
@@ -163,7 +163,7 @@ async fn a_thread_is_started_once_or_the_channel_gets_the_reply() {
         target.address.topic = Some(ASKED.into());
         target.saved = (!saved.is_null()).then(|| ReplyHandle { state: saved, messages: Vec::new() });
         assert_eq!(finish(&server, &target, &[]).await, expected, "{code}");
-        let answers = server.asked().pop().unwrap().1["message_reference"]["message_id"].clone();
+        let answers = server.requests().pop().unwrap().1["message_reference"]["message_id"].clone();
         let stands_alone = expected.last() != Some(&POST);
         assert_eq!(answers.is_null(), stands_alone, "a thread begins with the message it replies to");
     }
@@ -195,10 +195,11 @@ async fn a_wait_applies_to_its_kind_of_call_and_its_channel() {
 #[tokio::test]
 async fn an_uncertain_message_is_looked_for_in_the_thread_of_an_earlier_process() {
     let (begin, read) = ("POST /channels/2/messages/50/threads", "GET /channels/50/messages");
-    let there = json!([{"id": "60", "channel_id": ASKED, "type": 0, "author": {"id": ME}, "content": "x"}]);
+    let existing =
+        json!([{"id": "60", "channel_id": ASKED, "type": 0, "author": {"id": ME}, "content": "x"}]);
     let absent = json!({"message": "Unknown Channel", "code": 10_003});
     let cases = [
-        (200, there, vec![read, "PATCH /channels/50/messages/60"]),
+        (200, existing, vec![read, "PATCH /channels/50/messages/60"]),
         (404, absent, vec![read, begin, "POST /channels/50/messages", "PATCH /channels/50/messages/99"]),
     ];
     for (status, history, expected) in cases {

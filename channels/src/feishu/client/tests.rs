@@ -82,8 +82,8 @@ async fn the_token_is_sent_only_to_the_platform() {
     assert_eq!(client.fetch("im/v1/refused", 1000).await.map(|_| ()).unwrap_err().code(), Some(234_003));
     let led_away = client.fetch("im/v1/elsewhere", 1000).await.map(|_| ());
     assert!(led_away.is_err(), "a redirect is not followed");
-    let asked = platform.asked.lock().unwrap();
-    assert!(asked.iter().all(|call| call.starts_with("/open-apis/im/v1/")), "{asked:?}");
+    let requests = platform.asked.lock().unwrap();
+    assert!(requests.iter().all(|call| call.starts_with("/open-apis/im/v1/")), "{requests:?}");
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn errors_contain_neither_token_nor_secret() {
 #[tokio::test]
 async fn the_platforms_clock_is_read() {
     let (client, _, _) = client().await;
-    let (there, here) = (client.clock().await.unwrap(), SystemTime::now());
-    let apart = there.duration_since(here).unwrap_or_else(|early| early.duration());
+    let (server_time, here) = (client.clock().await.unwrap(), SystemTime::now());
+    let apart = server_time.duration_since(here).unwrap_or_else(|early| early.duration());
     assert!(apart.as_secs() < 10, "{apart:?}");
 }

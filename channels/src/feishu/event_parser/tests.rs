@@ -261,9 +261,8 @@ fn press(message: &str, chat: &str) -> Value {
 #[tokio::test]
 async fn a_press_belongs_to_the_conversation_of_its_message() {
     let parser = parser();
-    let place =
-        MessageInfo { chat: "oc_1".into(), topic: Some("omt_1".into()), private: false, sender: None };
-    parser.places.record_seen("om_card", place);
+    let info = MessageInfo { chat: "oc_1".into(), topic: Some("omt_1".into()), private: false, sender: None };
+    parser.places.record_seen("om_card", info);
     let (mut presses, answer) = kept(&parser, "card.action.trigger", press("om_card", "oc_1")).await;
     let found = presses.pop().unwrap();
     let expected = Inbound {
@@ -282,8 +281,8 @@ async fn a_press_belongs_to_the_conversation_of_its_message() {
 #[tokio::test]
 async fn a_submitted_form_is_checked_and_stored() {
     let parser = parser();
-    let place = MessageInfo { chat: "oc_1".into(), topic: None, private: false, sender: None };
-    parser.places.record_seen("om_card", place);
+    let info = MessageInfo { chat: "oc_1".into(), topic: None, private: false, sender: None };
+    parser.places.record_seen("om_card", info);
     let sink = FormSink { form: Some(form_of_each_kind()), ..FormSink::default() };
     let submit = async |values: Value, sink: &FormSink| {
         let mut event = press("om_card", "oc_1");
@@ -417,7 +416,7 @@ async fn a_message_is_not_overtaken_by_the_next_of_its_chat() {
 #[tokio::test]
 async fn a_name_is_looked_up_once_without_delaying_others() {
     let answers = [("ou_slow", Value::Null), ("ou_a", json!({"code": 0, "data": {"user": {"name": "Ada"}}}))];
-    let (url, asked) = platform(&answers).await;
+    let (url, requests) = platform(&answers).await;
     let parser = inlet_of(&url);
     let ask = |person: &'static str| parser.places.ask_name(&parser.client, person);
     let slow = ask("ou_slow");
@@ -430,6 +429,6 @@ async fn a_name_is_looked_up_once_without_delaying_others() {
         _ = slow => panic!("the other events waited for it"),
         () = others => {}
     }
-    let asked = asked.lock().unwrap();
-    assert_eq!(asked.iter().filter(|path| path.contains("users/ou_a")).count(), 1, "{asked:?}");
+    let requests = requests.lock().unwrap();
+    assert_eq!(requests.iter().filter(|path| path.contains("users/ou_a")).count(), 1, "{requests:?}");
 }

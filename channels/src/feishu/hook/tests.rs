@@ -83,11 +83,11 @@ async fn answer(hook: &FeishuWebhook, headers: &HeaderMap, body: &str, sink: &Tr
 async fn a_signed_and_encrypted_event_is_stored() {
     let (hook, sink) = (hook(), Tray::default());
     let body = sealed(&message());
-    let taken = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &sink).await;
-    assert_eq!(taken, WebhookResponse::Taken(None));
-    let kept = sink.kept.lock().unwrap();
+    let response = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &sink).await;
+    assert_eq!(response, WebhookResponse::Taken(None));
+    let stored = sink.kept.lock().unwrap();
     let text = InboundKind::Message { text: "hi".into(), attachments: Vec::new(), album: None };
-    assert_eq!((kept[0].key.0.as_str(), &kept[0].kind), ("m:om_1", &text));
+    assert_eq!((stored[0].key.0.as_str(), &stored[0].kind), ("m:om_1", &text));
 }
 
 #[tokio::test]
@@ -100,8 +100,8 @@ async fn an_event_that_cannot_be_stored_is_posted_again() {
         (false, WebhookResponse::Taken(None), HealthState::Ready),
     ] {
         let sink = Tray { full, ..Tray::default() };
-        let taken = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &sink).await;
-        assert_eq!((taken, hook.parser.health.get().state), (expected, state));
+        let response = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &sink).await;
+        assert_eq!((response, hook.parser.health.get().state), (expected, state));
     }
 }
 

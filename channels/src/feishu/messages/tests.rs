@@ -307,13 +307,13 @@ async fn a_message_is_found_by_key_within_an_hour_and_later_in_the_chat() {
     let query = calls[1].1.as_str().unwrap().as_bytes();
     let token = url::form_urlencoded::parse(query).find(|(name, _)| name == "page_token");
     assert_eq!(token.map(|(_, token)| token.into_owned()).as_deref(), Some(PAGE), "{calls:?}");
-    let asked = calls[0].1.as_str().unwrap();
+    let request = calls[0].1.as_str().unwrap();
     let time = |name: &str| {
-        let (_, rest) = asked.split_once(name).unwrap();
+        let (_, rest) = request.split_once(name).unwrap();
         rest.split('&').next().unwrap().parse::<i64>().unwrap() * 1000
     };
     let (from, to) = (time("start_time="), time("end_time="));
-    assert!(from <= now() - 2 * MARGIN + SKEW && to >= now(), "any attempt may have created it: {asked}");
+    assert!(from <= now() - 2 * MARGIN + SKEW && to >= now(), "any attempt may have created it: {request}");
 }
 
 #[tokio::test]

@@ -130,17 +130,17 @@ proptest! {
         let mut frames: Vec<Vec<u8>> = frames.collect();
         fastrand::Rng::with_seed(seed).shuffle(&mut frames);
         let mut protocol = Protocol::new(1);
-        let mut whole = Vec::new();
+        let mut received = Vec::new();
         for bytes in &frames {
             protocol.push(&bytes[..cut.index(bytes.len())], Instant::now());
         }
         let mut protocol = Protocol::new(1);
         for bytes in &frames {
             if let ProtocolStep::Event(delivery) = protocol.push(bytes, Instant::now()) {
-                whole.push(String::from_utf8(delivery.payload).unwrap());
+                received.push(String::from_utf8(delivery.payload).unwrap());
             }
         }
-        prop_assert_eq!(whole, if text.is_empty() { vec![] } else { vec![text] });
+        prop_assert_eq!(received, if text.is_empty() { vec![] } else { vec![text] });
         prop_assert_eq!(protocol.bytes, 0);
     }
 }

@@ -230,8 +230,8 @@ async fn a_file_with_an_unknown_outcome_is_sent_again_after_a_minute() {
 
 #[tokio::test(start_paused = true)]
 async fn a_file_that_is_found_is_not_sent_again() {
-    let there = FoundFile::There("f".into());
-    let outcome = deliver(|_| (NO_DELAY, Err(unknown())), there, (1, 10), Hurry::default()).await;
+    let found = FoundFile::There("f".into());
+    let outcome = deliver(|_| (NO_DELAY, Err(unknown())), found, (1, 10), Hurry::default()).await;
     assert_eq!((outcome.text.as_str(), outcome.uploads.len()), ("see", 1));
 }
 

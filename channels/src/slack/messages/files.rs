@@ -99,12 +99,12 @@ impl SlackMessages {
         size: u64,
     ) -> Option<String> {
         let ours = messages.iter().filter(|message| message.is_by(me));
-        let behind = ours.filter(|message| message.ts.as_deref().is_some_and(|ts| ts > self.behind.as_str()));
+        let newer = ours.filter(|message| message.ts.as_deref().is_some_and(|ts| ts > self.behind.as_str()));
         let same = |found: &&crate::slack::wire::SlackFile| {
             found.name.as_deref() == Some(&file.name)
                 && found.size == Some(size)
                 && !self.files.contains(&found.id)
         };
-        behind.flat_map(|message| &message.files).find(same).map(|found| found.id.clone())
+        newer.flat_map(|message| &message.files).find(same).map(|found| found.id.clone())
     }
 }

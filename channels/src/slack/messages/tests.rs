@@ -48,16 +48,16 @@ fn an_uncertain_message_is_identified_by_its_key_or_as_unrecorded() {
     let post = |ts: &str, stream| Some(SlackMessageRef { ts: ts.into(), stream });
     let known = |ids: &[&str]| -> HashSet<String> { ids.iter().map(|id| (*id).to_owned()).collect() };
     let thread = messages(Some("1.0"));
-    let begun = |key: &str| intent(key, Some(SlackDedupKey { stream: true, unknown: 1 }));
-    assert_eq!(thread.pick(&me, &here, &begun("mine"), &known(&[])), post("2.0", false));
-    assert_eq!(thread.pick(&me, &here, &begun("new"), &known(&[])), post("3.0", true));
+    let started = |key: &str| intent(key, Some(SlackDedupKey { stream: true, unknown: 1 }));
+    assert_eq!(thread.pick(&me, &here, &started("mine"), &known(&[])), post("2.0", false));
+    assert_eq!(thread.pick(&me, &here, &started("new"), &known(&[])), post("3.0", true));
     assert_eq!(thread.pick(&me, &here, &intent("new", None), &known(&[])), post("3.0", true), "as before");
-    assert_eq!(thread.pick(&me, &here, &begun("new"), &known(&["3.0"])), None);
+    assert_eq!(thread.pick(&me, &here, &started("new"), &known(&["3.0"])), None);
     let said = |key: &str| intent(key, Some(SlackDedupKey { stream: false, unknown: 1 }));
     assert_eq!(thread.pick(&me, &here, &said("mine"), &known(&[])), post("2.0", false));
     assert_eq!(thread.pick(&me, &here, &said("new"), &known(&[])), None, "the sent message was not a stream");
     assert_eq!(
-        messages(None).pick(&me, &here, &begun("new"), &known(&[])),
+        messages(None).pick(&me, &here, &started("new"), &known(&[])),
         None,
         "there are no streams outside of threads"
     );
@@ -153,11 +153,11 @@ async fn a_long_stream_ends_to_show_its_buttons() {
         [draft(stop(), false), draft(Vec::new(), false), draft(stop(), true)].map(|d| reply.page(&d).asks)
     };
     assert_eq!(asks(&reply), [false; 3]);
-    let begun = Instant::now();
+    let start = Instant::now();
     reply.next_refresh().await;
-    assert_eq!((begun.elapsed(), asks(&reply)), (STOP_BUTTON_DELAY, [true, false, false]));
+    assert_eq!((start.elapsed(), asks(&reply)), (STOP_BUTTON_DELAY, [true, false, false]));
     reply.next_refresh().await;
-    assert_eq!(begun.elapsed(), STOP_BUTTON_DELAY * 2, "another search follows after a delay");
+    assert_eq!(start.elapsed(), STOP_BUTTON_DELAY * 2, "another search follows after a delay");
     reply.streaming = false;
     let more = tokio::time::timeout(STOP_BUTTON_DELAY * 9, reply.next_refresh()).await;
     assert!(more.is_err() && messages(None).next_refresh().now_or_never().is_none(), "no search is needed");

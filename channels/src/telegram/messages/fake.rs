@@ -162,8 +162,8 @@ impl World {
 
     fn save(&mut self, handle: &ReplyHandle) {
         for message in &handle.messages {
-            let place = message.parse().ok().and_then(|id: i64| self.own.get(&id));
-            if let Some((chat, _)) = place {
+            let location = message.parse().ok().and_then(|id: i64| self.own.get(&id));
+            if let Some((chat, _)) = location {
                 self.known.push(KnownMessage { chat: chat.to_string(), message: message.clone() });
             }
         }

@@ -76,8 +76,8 @@ fn calls_of(fake: &FakeTelegram) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn a_reply_is_one_message_that_grows() {
     let fake = FakeTelegram::default();
-    let asked = fake.say(ANN);
-    let mut reply = fake.open(&place(ANN, asked));
+    let question = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, question));
     let views = [growing(""), growing("one"), growing("one"), growing("one **two**")];
     show(&mut reply, &views, &done("one **two** three")).await;
     assert_eq!(
@@ -92,8 +92,8 @@ async fn a_reply_is_one_message_that_grows() {
 #[tokio::test(start_paused = true)]
 async fn a_message_is_intended_sent_and_recorded_before_it_shows_text() {
     let fake = FakeTelegram::default();
-    let asked = fake.say(ANN);
-    fake.open(&place(ANN, asked)).update(&growing("one")).await.unwrap();
+    let question = fake.say(ANN);
+    fake.open(&place(ANN, question)).update(&growing("one")).await.unwrap();
     let mut log = fake.with(|world| world.log.clone());
     assert!(log.remove(0).starts_with(r#"save [{"intended":{"key":""#));
     assert_eq!(log, ["send ⏳ Thinking…", r#"save [{"sent":{"id":2}}]"#, "edit 2 one"]);
@@ -102,19 +102,19 @@ async fn a_message_is_intended_sent_and_recorded_before_it_shows_text() {
 #[tokio::test(start_paused = true)]
 async fn an_immediate_answer_is_sent_directly() {
     let fake = FakeTelegram::default();
-    let asked = fake.say(HERD);
+    let question = fake.say(HERD);
     let last = FinalView { choices: vec![Choice { label: "Go".into(), action: "/go".into() }], ..done("hi") };
-    show(&mut fake.open(&place(HERD, asked)), &[], &last).await;
+    show(&mut fake.open(&place(HERD, question)), &[], &last).await;
     assert_eq!(calls_of(&fake), ["send hi"]);
     let seen = fake.seen(HERD);
-    assert_eq!((seen[0].buttons.clone(), seen[0].thread.reply_to), (last.choices, Some(asked)));
+    assert_eq!((seen[0].buttons.clone(), seen[0].thread.reply_to), (last.choices, Some(question)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_long_reply_continues_in_new_messages_and_deletes_excess_ones() {
     let fake = FakeTelegram::default();
-    let asked = fake.say(ANN);
-    let mut reply = fake.open(&place(ANN, asked));
+    let question = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, question));
     let long = words(1000);
     reply.update(&growing(&long)).await.unwrap();
     let parts: Vec<String> = parts(&long);
@@ -128,8 +128,8 @@ async fn a_long_reply_continues_in_new_messages_and_deletes_excess_ones() {
 async fn survives_every_crash(chat: i64, noise: i64, views: &[ReplyView], last: &FinalView) {
     let expected = {
         let fake = FakeTelegram::default();
-        let asked = fake.say(chat);
-        show(&mut fake.open(&place(chat, asked)), views, last).await;
+        let question = fake.say(chat);
+        show(&mut fake.open(&place(chat, question)), views, last).await;
         (fake.bodies(chat), fake.with(|world| world.steps))
     };
     let sides = [Side::Before, Side::After];
@@ -139,10 +139,10 @@ async fn survives_every_crash(chat: i64, noise: i64, views: &[ReplyView], last: 
         for second in (0..60).step_by(3).flat_map(|step| sides.map(|side| (step, side))) {
             let fake = FakeTelegram::default();
             fake.with(|world| world.noise = noise);
-            let asked = fake.say(chat);
+            let question = fake.say(chat);
             for plug in [Some(first), (second.0 > 0).then_some(second), None] {
                 fake.with(|world| (world.steps, world.plug) = (0, plug));
-                let mut reply = fake.open(&place(chat, asked));
+                let mut reply = fake.open(&place(chat, question));
                 let taken_up = fake.with(|world| world.saved.is_some());
                 let views = if taken_up && plug.is_none() { &[] } else { views };
                 if fake.run(show(&mut reply, views, last)).await {
@@ -157,7 +157,7 @@ async fn survives_every_crash(chat: i64, noise: i64, views: &[ReplyView], last: 
             );
             let seen = fake.seen(chat);
             let answers = seen.first().and_then(|seen| seen.thread.reply_to);
-            assert_eq!(answers, (chat < 0).then_some(asked), "crashed at {first:?} and {second:?}");
+            assert_eq!(answers, (chat < 0).then_some(question), "crashed at {first:?} and {second:?}");
         }
     }
 }
@@ -207,9 +207,9 @@ async fn two_replies_interrupted_together_do_not_take_each_others_message() {
 async fn a_call_without_a_response_creates_no_second_message() {
     let fake = FakeTelegram::default();
     let chats: Arc<Chats> = Arc::default();
-    let asked = fake.say(ANN);
+    let question = fake.say(ANN);
     fake.with(|world| world.faults.push_back((is_send, PlannedFault::Lost)));
-    let mut reply = fake.open_in(&chats, &place(ANN, asked));
+    let mut reply = fake.open_in(&chats, &place(ANN, question));
     let error = reply.update(&growing("one")).await;
     assert_eq!(error, Err(SendError::Unreachable("the call timed out".into())));
     show(&mut reply, &[growing("one two")], &done("one two three")).await;
@@ -219,8 +219,8 @@ async fn a_call_without_a_response_creates_no_second_message() {
 #[tokio::test(start_paused = true)]
 async fn a_deleted_message_is_sent_again() {
     let fake = FakeTelegram::default();
-    let asked = fake.say(ANN);
-    let mut reply = fake.open(&place(ANN, asked));
+    let question = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, question));
     reply.update(&growing(&words(1000))).await.unwrap();
     fake.wipe();
     let longer = format!("first {}", words(1100));
@@ -233,13 +233,13 @@ async fn a_deleted_message_is_sent_again() {
 async fn a_searching_reply_does_not_take_a_message_of_another_reply() {
     for delay in 0..12 {
         let fake = FakeTelegram::default();
-        let asked = fake.say(ANN);
+        let question = fake.say(ANN);
         let chats: Arc<Chats> = Arc::default();
-        let mut first = fake.open_in(&chats, &place(ANN, asked));
+        let mut first = fake.open_in(&chats, &place(ANN, question));
         fails(&fake, is_send, CallError::Unknown("the call timed out".into()));
         first.update(&growing("one")).await.unwrap_err();
         fake.with(|world| world.saved = None);
-        let mut second = fake.open_in(&chats, &place(ANN, asked));
+        let mut second = fake.open_in(&chats, &place(ANN, question));
         let (one, two) = (done("answer one"), done("answer two"));
         let later = async {
             for _ in 0..delay {
@@ -257,17 +257,17 @@ async fn a_searching_reply_does_not_take_a_message_of_another_reply() {
 #[tokio::test(start_paused = true)]
 async fn rejected_markup_is_shown_as_plain_text() {
     let fake = FakeTelegram::default();
-    let asked = fake.say(ANN);
+    let question = fake.say(ANN);
     fails(&fake, is_send, CallError::Special(TelegramCase::Markup("can't parse entities".into())));
-    fake.open(&place(ANN, asked)).finish(&done("**a** < b")).await.unwrap();
+    fake.open(&place(ANN, question)).finish(&done("**a** < b")).await.unwrap();
     assert_eq!(calls_of(&fake), ["send <b>a</b> &lt; b", "send a < b"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_waiting_chat_gets_no_message_not_even_a_final_one() {
     let fake = FakeTelegram::default();
-    let asked = fake.say(ANN);
-    let mut reply = fake.open(&place(ANN, asked));
+    let question = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, question));
     reply.update(&growing("one")).await.unwrap();
     fails(&fake, is_edit, CallError::Wait(Duration::from_secs(30)));
     let later = Err(SendError::Later { after: Duration::from_secs(30) });
@@ -314,9 +314,9 @@ async fn errors_describe_the_remedy() {
     ];
     for (error, expected, calls) in cases {
         let fake = FakeTelegram::default();
-        let asked = fake.say(ANN);
+        let question = fake.say(ANN);
         fails(&fake, is_send, error);
-        let mut reply = fake.open(&place(ANN, asked));
+        let mut reply = fake.open(&place(ANN, question));
         assert_eq!(reply.finish(&done("x")).await, Err(expected));
         // No search is made for a message that was certainly not sent.
         reply.finish(&done("x")).await.unwrap();
@@ -327,20 +327,20 @@ async fn errors_describe_the_remedy() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_follows_its_group_to_the_new_id() {
     let fake = FakeTelegram::default();
-    let asked = fake.say(-5);
+    let question = fake.say(-5);
     fails(&fake, is_send, CallError::Special(TelegramCase::Migrated(HERD)));
-    let mut reply = fake.open(&place(-5, asked));
+    let mut reply = fake.open(&place(-5, question));
     reply.finish(&done("hi")).await.unwrap();
     assert_eq!((fake.bodies(-5), fake.bodies(HERD)), (vec![], vec!["hi".to_owned()]));
-    show(&mut fake.open(&place(-5, asked)), &[], &done("hi")).await;
+    show(&mut fake.open(&place(-5, question)), &[], &done("hi")).await;
     assert_eq!(fake.bodies(HERD), ["hi"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn typing_is_shown_while_nothing_changes_and_ends_with_the_reply() {
     let fake = FakeTelegram::default();
-    let asked = fake.say(ANN);
-    let mut reply = fake.open(&place(ANN, asked));
+    let question = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, question));
     let wait = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
     wait(10).await;
     assert_eq!(fake.with(|world| world.typed), 3);
@@ -358,8 +358,8 @@ async fn typing_is_shown_while_nothing_changes_and_ends_with_the_reply() {
 #[tokio::test(start_paused = true)]
 async fn a_quick_answer_does_not_type() {
     let fake = FakeTelegram::default();
-    let asked = fake.say(ANN);
-    fake.open(&place(ANN, asked)).finish(&done("pong")).await.unwrap();
+    let question = fake.say(ANN);
+    fake.open(&place(ANN, question)).finish(&done("pong")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(9)).await;
     assert_eq!(fake.with(|world| world.typed), 0);
 }
@@ -390,8 +390,8 @@ async fn files_follow_the_text_and_unsent_ones_are_reported() {
         file(folder.path(), "bad.txt", 10),
     ];
     let fake = FakeTelegram::default();
-    let asked = fake.say(ANN);
-    let mut reply = fake.open(&place(ANN, asked));
+    let question = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, question));
     fails(
         &fake,
         |call| is_photo(call) && told_name(call) == "odd.jpg",
@@ -409,7 +409,7 @@ async fn files_follow_the_text_and_unsent_ones_are_reported() {
         ]
     );
     let calls = calls_of(&fake).len();
-    fake.open(&place(ANN, asked)).finish(&FinalView { files, ..done("see") }).await.unwrap();
+    fake.open(&place(ANN, question)).finish(&FinalView { files, ..done("see") }).await.unwrap();
     assert_eq!(calls_of(&fake).len(), calls + 1, "one edit to ensure the text, and no second file");
 }
 
@@ -424,10 +424,10 @@ async fn after_crashes_a_file_appears_at_most_twice_and_the_text_once() {
     for step in 1..=8 {
         for side in [Side::Before, Side::After] {
             let fake = FakeTelegram::default();
-            let asked = fake.say(ANN);
+            let question = fake.say(ANN);
             fake.with(|world| world.plug = Some((step, side)));
             for _ in 0..2 {
-                let mut reply = fake.open(&place(ANN, asked));
+                let mut reply = fake.open(&place(ANN, question));
                 if fake.run(show(&mut reply, &[growing("s")], &last)).await {
                     break;
                 }
@@ -445,8 +445,8 @@ async fn a_file_without_a_response_is_skipped_after_two_attempts() {
     let folder = tempfile::tempdir().unwrap();
     let last = FinalView { files: vec![file(folder.path(), "a.txt", 10)], ..done("see") };
     let fake = FakeTelegram::default();
-    let asked = fake.say(ANN);
-    let mut reply = fake.open(&place(ANN, asked));
+    let question = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, question));
     for _ in 0..2 {
         fails(&fake, is_upload, CallError::Unknown("no answer".into()));
         assert_eq!(reply.finish(&last).await, Err(SendError::Unreachable("no answer".into())));
@@ -461,8 +461,8 @@ async fn the_last_attempt_at_a_file_waits_until_telegram_answers() {
     let folder = tempfile::tempdir().unwrap();
     let last = FinalView { files: vec![file(folder.path(), "a.txt", 10)], ..done("see") };
     let fake = FakeTelegram::default();
-    let asked = fake.say(ANN);
-    let mut reply = fake.open(&place(ANN, asked));
+    let question = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, question));
     fails(&fake, is_upload, CallError::Unknown("no answer".into()));
     assert!(reply.finish(&last).await.is_err());
     for _ in 0..9 {
@@ -483,22 +483,22 @@ async fn files_alone_leave_no_empty_message() {
     let folder = tempfile::tempdir().unwrap();
     let last = FinalView { files: vec![file(folder.path(), "a.txt", 10)], ..done("") };
     let fake = FakeTelegram::default();
-    let asked = fake.say(ANN);
-    show(&mut fake.open(&place(ANN, asked)), &[growing("")], &last).await;
+    let question = fake.say(ANN);
+    show(&mut fake.open(&place(ANN, question)), &[growing("")], &last).await;
     assert_eq!(fake.bodies(ANN), ["file:a.txt"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_of_the_previous_version_continues() {
     let fake = FakeTelegram::default();
-    let asked = fake.say(HERD);
+    let question = fake.say(HERD);
     let old = json!({
         "chat": HERD,
-        "parts": [{"intended": {"since": 0, "floor": asked}}],
+        "parts": [{"intended": {"since": 0, "floor": question}}],
         "files": [{"sent": {"id": 9}}],
     });
     fake.with(|world| world.saved = Some(crate::ReplyHandle { state: old, messages: vec!["9".into()] }));
-    let mut reply = fake.open(&place(HERD, asked));
+    let mut reply = fake.open(&place(HERD, question));
     reply.finish(&done("the answer")).await.unwrap();
     assert_eq!(fake.bodies(HERD), ["the answer"]);
     let saved = fake.with(|world| world.saved.clone().unwrap());
@@ -509,8 +509,8 @@ async fn a_reply_of_the_previous_version_continues() {
 #[tokio::test(start_paused = true)]
 async fn an_unknown_outcome_stays_unknown_over_a_refusal_that_follows() {
     let fake = FakeTelegram::default();
-    let asked = fake.say(ANN);
-    let mut reply = fake.open(&place(ANN, asked));
+    let question = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, question));
     fake.with(|world| world.faults.push_back((is_send, PlannedFault::Lost)));
     assert!(reply.finish(&done("hi")).await.is_err());
     // The search finds no message yet, and the next attempt is refused.

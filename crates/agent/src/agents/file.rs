@@ -241,10 +241,10 @@ fn unknown_keys(config: &Map<String, Value>) -> Result<Vec<String>, String> {
 }
 
 /// Reads a file; `None` if it does not exist.
-fn text(path: &Path, most: u64) -> Result<Option<String>, String> {
+fn text(path: &Path, max_bytes: u64) -> Result<Option<String>, String> {
     let mut bytes = Vec::new();
-    match File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)) {
-        Ok(_) if bytes.len() as u64 > most => Err(format!("is larger than {} KiB", most / 1024)),
+    match File::open(path).and_then(|file| file.take(max_bytes + 1).read_to_end(&mut bytes)) {
+        Ok(_) if bytes.len() as u64 > max_bytes => Err(format!("is larger than {} KiB", max_bytes / 1024)),
         Ok(_) => String::from_utf8(bytes).map(Some).map_err(|_| "is not UTF-8 text".to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("cannot be read ({})", error.kind())),

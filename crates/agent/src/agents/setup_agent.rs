@@ -77,8 +77,9 @@ impl TypedTool for SetupAgent {
         let (agents, name) = (self.agents.clone(), self.name.clone());
         let detail = format!("{name}: {}", profile.about);
         let work = async move { blocking(move || agents.create(&name, &profile)).await };
-        let made = self.audit_log.noted(Self::NAME, &detail, work).await?;
-        Ok(format!("The agent `{}` is created. It answers here from the next message on.", made.name).into())
+        let created = self.audit_log.noted(Self::NAME, &detail, work).await?;
+        Ok(format!("The agent `{}` is created. It answers here from the next message on.", created.name)
+            .into())
     }
 }
 

@@ -122,12 +122,12 @@ fn foreign_keys_are_noted_but_do_not_disable_an_agent() {
 #[test]
 fn a_created_agent_is_read_back_and_a_change_keeps_other_fields() {
     let (home, agents) = house();
-    let made = agents.create("Poet", &poet()).unwrap();
-    assert_eq!(made.name, "poet");
+    let created = agents.create("Poet", &poet()).unwrap();
+    assert_eq!(created.name, "poet");
     let soul = format!("{}\n", poet().soul);
     let read = |soul: &str| CustomAgent {
-        profile: AgentProfile { soul: soul.into(), ..made.profile.clone() },
-        ..made.clone()
+        profile: AgentProfile { soul: soul.into(), ..created.profile.clone() },
+        ..created.clone()
     };
     assert_eq!(agents.find("poet").unwrap(), read(&soul));
     let folder = home.path().join("users/default/agents/poet");
@@ -148,10 +148,10 @@ fn a_created_agent_is_read_back_and_a_change_keeps_other_fields() {
     let expect =
         AgentProfile { model: None, tool_groups: None, skills: names(&["a"]), soul, sampling, ..poet() };
     assert_eq!(now, expect);
-    let kept = fs::read_to_string(folder.join("config.yaml")).unwrap();
-    assert!(kept.contains("\nmodel_settings: {\"temperature\":0.5}\n"), "{kept}");
-    assert!(kept.ends_with("\n\"odd: key\": [1,null]\n"), "{kept}");
-    let before = kept;
+    let text = fs::read_to_string(folder.join("config.yaml")).unwrap();
+    assert!(text.contains("\nmodel_settings: {\"temperature\":0.5}\n"), "{text}");
+    assert!(text.ends_with("\n\"odd: key\": [1,null]\n"), "{text}");
+    let before = text;
     agents.update("poet", AgentChange { soul: Some("You rhyme.".into()), ..AgentChange::default() }).unwrap();
     assert_eq!(
         fs::read_to_string(folder.join("config.yaml")).unwrap(),

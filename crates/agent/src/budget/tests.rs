@@ -237,33 +237,33 @@ async fn learning_ignores_run_budgets_and_does_not_wait_for_other_calls() {
     let model = Scripted::new("large", [says("Hello!", Usage::plain(10, 10))]);
     let limits = [rule(BudgetScope::Run, 1), rule(BudgetScope::Everybody, 2_500)];
     let scene = Scene::new([model.clone()], rules(limits)).await;
-    let asked = metered(model, &scene.meter());
+    let metered_model = metered(model, &scene.meter());
     let request = |caller| Request { system: "x".repeat(3_000), caller, ..Request::default() };
-    let lead: Vec<_> = asked.stream(request(ModelCaller::Lead)).collect().await;
+    let lead: Vec<_> = metered_model.stream(request(ModelCaller::Lead)).collect().await;
     let [Err(ModelError::Budget(small))] = &lead[..] else { panic!("{lead:?}") };
     let expect =
         "The budget of each run is 1 tokens, and this answer needs about 1256 tokens. Waiting does not help";
     assert!(small.to_string().starts_with(expect), "{small}");
-    let mut open = asked.stream(request(ModelCaller::Memory));
+    let mut open = metered_model.stream(request(ModelCaller::Memory));
     assert_eq!(open.next().await, Some(Ok(Delta::Text("Hello!".into()))));
-    let second: Vec<_> = asked.stream(request(ModelCaller::Memory)).collect().await;
+    let second: Vec<_> = metered_model.stream(request(ModelCaller::Memory)).collect().await;
     let [Err(ModelError::Budget(busy))] = &second[..] else { panic!("{second:?}") };
     assert_eq!((busy.scope, busy.busy), (BudgetScope::Everybody, true));
     assert!(busy.to_string().starts_with("The shared budget of all users is not used up, but"), "{busy}");
     assert!(open.all(async |delta| delta.is_ok()).await);
-    assert!(asked.stream(request(ModelCaller::Memory)).all(async |delta| delta.is_ok()).await);
+    assert!(metered_model.stream(request(ModelCaller::Memory)).all(async |delta| delta.is_ok()).await);
 }
 
 #[tokio::test]
 async fn a_call_that_waited_reads_before_it_writes() {
     let model = Scripted::new("large", [says("Hello!", Usage::plain(10, 10))]);
     let scene = Scene::new([model.clone()], rules([rule(BudgetScope::Everybody, 2_500)])).await;
-    let asked = metered(model, &scene.meter());
+    let metered_model = metered(model, &scene.meter());
     let request = || Request { system: "x".repeat(3_000), ..Request::default() };
-    let mut open = asked.stream(request());
+    let mut open = metered_model.stream(request());
     assert_eq!(open.next().await, Some(Ok(Delta::Text("Hello!".into()))));
     let before = scene.agent.0.db.commits();
-    let waiting = tokio::spawn(asked.stream(request()).collect::<Vec<_>>());
+    let waiting = tokio::spawn(metered_model.stream(request()).collect::<Vec<_>>());
     for _ in 0..2_000 {
         scene.agent.0.settled.notify_waiters();
         tokio::task::yield_now().await;
@@ -380,10 +380,10 @@ async fn a_budget_resets_after_its_day_or_month() {
     let month = BudgetRule { period: Some(BudgetPeriod::Month), ..rule(BudgetScope::Person, 4_000) };
     let scene = Scene::new([model.clone()], rules([rule(BudgetScope::Person, 2_000), month])).await;
     let meter = scene.meter().with_clock(|| CLOCK.load(Ordering::SeqCst));
-    let asked = metered(model.clone(), &meter);
+    let metered_model = metered(model.clone(), &meter);
     let check = async |time: &str, expect: Option<&str>| {
         set(time);
-        let deltas = ask(&asked).await;
+        let deltas = ask(&metered_model).await;
         let refused = deltas.iter().find_map(|delta| match delta {
             Err(ModelError::Budget(used)) => Some((used.opens, used.to_string())),
             Err(error) => panic!("{error}"),
@@ -406,10 +406,10 @@ async fn each_attempt_counts_with_reported_or_estimated_usage() {
         let model = Scripted::new("large", [reply.clone()]);
         let everybody = || rule(BudgetScope::Everybody, 1_000_000);
         let scene = Scene::new([model.clone()], rules([everybody()])).await;
-        let asked = metered(model.clone(), &scene.meter());
+        let metered_model = metered(model.clone(), &scene.meter());
         let request = Request { system: "x".repeat(3_000), ..Request::default() };
         // The reader stops after this number of pieces.
-        asked.stream(request).take(read).collect::<Vec<_>>().await;
+        metered_model.stream(request).take(read).collect::<Vec<_>>().await;
         let spent = scene.spent().await;
         let sums: Vec<_> = spent.iter().map(|sum| (sum.calls, sum.unreported, sum.usage.total())).collect();
         assert_eq!(sums, expect, "{reply:?}");
@@ -464,12 +464,12 @@ async fn a_budget_in_money_limits_the_cost_of_a_reply() {
     // 1,000 tokens of the prompt cost ten thousand millionths, and 500 of the reply as much.
     let money = BudgetRule { unit: BudgetUnit::Money("USD".into()), ..rule(BudgetScope::Everybody, 20_000) };
     let scene = Scene::new([model.clone()], rules([money])).await;
-    let asked = metered(model.clone(), &scene.meter());
+    let metered_model = metered(model.clone(), &scene.meter());
     let request = || Request { system: "x".repeat(3_000), ..Request::default() };
-    let first: Vec<_> = asked.stream(request()).collect().await;
+    let first: Vec<_> = metered_model.stream(request()).collect().await;
     assert!(first.iter().all(Result::is_ok), "{first:?}");
     assert_eq!(model.asked()[0].most, Some(500));
-    let second: Vec<_> = asked.stream(request()).collect().await;
+    let second: Vec<_> = metered_model.stream(request()).collect().await;
     assert!(matches!(second[..], [Err(ModelError::Budget(_))]), "{second:?}");
     let pounds =
         BudgetRule { unit: BudgetUnit::Money("GBP".into()), ..rule(BudgetScope::Everybody, i64::MAX) };
@@ -487,9 +487,9 @@ async fn an_abandoned_reservation_is_released() {
     let model = Scripted::new("large", [says("Hello!", Usage::plain(10, 10))]);
     let everybody = || rule(BudgetScope::Everybody, 1_000_000);
     let scene = Scene::new([model.clone()], rules([everybody()])).await;
-    let asked = metered(model.clone(), &scene.meter());
+    let metered_model = metered(model.clone(), &scene.meter());
     for _ in 0..50 {
-        let mut deltas = asked.stream(Request::default());
+        let mut deltas = metered_model.stream(Request::default());
         // The store has the request, but has not answered.
         assert!(futures_util::FutureExt::now_or_never(deltas.next()).is_none());
     }

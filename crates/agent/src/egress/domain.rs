@@ -38,8 +38,8 @@ impl Domain {
         };
         // A name whose last label is a number is an IP address.
         let address = name.rsplit('.').next().is_some_and(|last| last.bytes().all(|c| c.is_ascii_digit()));
-        let named = name.contains('.') && name.len() <= 253 && name.split('.').all(label) && !address;
-        if named { Ok(Self { name: name.to_owned(), below, port }) } else { Err(wrong()) }
+        let is_name = name.contains('.') && name.len() <= 253 && name.split('.').all(label) && !address;
+        if is_name { Ok(Self { name: name.to_owned(), below, port }) } else { Err(wrong()) }
     }
 
     /// Returns whether a host, in lower case, may be reached at a port.

@@ -125,8 +125,8 @@ impl Agent {
         let reader = format!("{}-last", self.0.reader);
         let mut tried = HashSet::new();
         loop {
-            let most = MAX_READ_AT_ONCE + i64::try_from(tried.len()).unwrap_or(i64::MAX / 2);
-            let Ok(waiting) = self.0.db.learnings(i64::MAX, most).await else { return };
+            let limit = MAX_READ_AT_ONCE + i64::try_from(tried.len()).unwrap_or(i64::MAX / 2);
+            let Ok(waiting) = self.0.db.learnings(i64::MAX, limit).await else { return };
             let key = |learning: &Learning| {
                 (learning.user.clone(), learning.agent.clone(), learning.thread.clone(), learning.run.clone())
             };
@@ -445,8 +445,10 @@ fn count_refused(refused: &[RefusedFact]) -> Option<String> {
 
 /// Returns the ids of the first and the last message of a run.
 fn span(task: &RunTask, state: &ThreadState) -> (String, String) {
-    let asked = || state.messages.values().rev().find(|message| matches!(&***message, Message::Human(_)));
-    let first = task.input.first().map(|human| &human.id).or_else(|| asked().map(|message| message.id()));
+    let last_question =
+        || state.messages.values().rev().find(|message| matches!(&***message, Message::Human(_)));
+    let first =
+        task.input.first().map(|human| &human.id).or_else(|| last_question().map(|message| message.id()));
     let last = state.messages.keys().last();
     let text = |id: Option<&MessageId>| id.map(ToString::to_string).unwrap_or_default();
     (text(first), text(last))
@@ -467,8 +469,8 @@ fn unread<'s>(
     read: [Option<&str>; 2],
 ) -> Vec<&'s Message> {
     let at = |wanted: &str| state.messages.keys().position(|id| id.as_str() == wanted);
-    let behind = read.into_iter().flatten().filter_map(at).map(|at| at + 1).max();
-    let from = behind.max(at(first)).unwrap_or(0);
+    let read_until = read.into_iter().flatten().filter_map(at).map(|at| at + 1).max();
+    let from = read_until.max(at(first)).unwrap_or(0);
     let until = at(last).map_or(state.messages.len(), |at| at + 1);
     let span = state.messages.values().take(until).skip(from);
     span.map(|message| &**message).collect()

@@ -22,8 +22,9 @@ pub async fn add_recalled(agent: &Agent, task: &mut RunTask, state: &ThreadState
     let setup = agent.setup();
     let Some(memory) = setup.memory.as_ref().filter(|memory| memory.rules.injection) else { return };
     let is_new = |human: &&mut Human| !state.messages.contains_key(&human.id);
-    let asked: Vec<String> = task.input.iter_mut().filter(is_new).map(|human| human.text.clone()).collect();
-    if asked.is_empty() || task.compact {
+    let questions: Vec<String> =
+        task.input.iter_mut().filter(is_new).map(|human| human.text.clone()).collect();
+    if questions.is_empty() || task.compact {
         return;
     }
     let of = MemoryOf::run(task);
@@ -36,7 +37,7 @@ pub async fn add_recalled(agent: &Agent, task: &mut RunTask, state: &ThreadState
         }
     }
     let kind = if task.room.is_some() { MemoryKind::Room } else { MemoryKind::Person };
-    match recalled(agent, &of, kind, &asked.join("\n"), given_marks(state, &of), &memory.rules).await {
+    match recalled(agent, &of, kind, &questions.join("\n"), given_marks(state, &of), &memory.rules).await {
         Ok(recalled) => {
             if let Some(first) = task.input.iter_mut().find(is_new) {
                 first.recalled = recalled;

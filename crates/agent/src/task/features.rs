@@ -64,11 +64,11 @@ fn limit(
     key: &str,
     range: &RangeInclusive<u32>,
 ) -> Result<Option<u32>, String> {
-    let (least, most) = (*range.start(), *range.end());
+    let (least, max) = (*range.start(), *range.end());
     let Some(value) = options.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
     match value.as_f64().filter(|number| number.fract() == 0.0) {
-        Some(number) => Ok(Some((number as u32).clamp(least, most))),
-        None => Err(format!("{key} must be a whole number from {least} to {most}")),
+        Some(number) => Ok(Some((number as u32).clamp(least, max))),
+        None => Err(format!("{key} must be a whole number from {least} to {max}")),
     }
 }
 

@@ -108,12 +108,12 @@ impl Client {
         let (db, thread) = (self.agent().db().within(STORE_TIMEOUT), &folder.thread);
         // An existing thread keeps its owner.
         db.thread_used(folder, account, now()).await?;
-        let mut kept: Vec<SharedFile> = Vec::new();
+        let mut stored: Vec<SharedFile> = Vec::new();
         for part in parts {
             match self.agent().adopt(thread, &part.path, &part.name).await {
-                Ok(file) => kept.push(file),
+                Ok(file) => stored.push(file),
                 Err(error) => {
-                    for file in &kept {
+                    for file in &stored {
                         self.agent().remove_upload(thread, &file.name).await.ok();
                     }
                     return Err(error.into());
@@ -121,7 +121,7 @@ impl Client {
             }
         }
         let mut files = Vec::new();
-        for (mut file, part) in kept.into_iter().zip(parts) {
+        for (mut file, part) in stored.into_iter().zip(parts) {
             if convert {
                 self.agent().read_document(thread, &mut file).await;
             }

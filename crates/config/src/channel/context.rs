@@ -1,4 +1,4 @@
-//! Recent messages of a group that the model reads with a question: their source, maximum number and maximum age.
+//! Recent group messages added to a question as context: their source, maximum number and maximum age.
 
 use super::{
     super::{quantity::NumberUnit, raw::NodeValue, reader::Section},
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Source of the recent messages of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupHistory {
-    /// The platform, which gives bots access to them.
+    /// Fetched from the platform.
     Platform,
     /// Messages that pudu received and stored, by topic.
     TopicBuffer,
@@ -18,7 +18,7 @@ pub enum GroupHistory {
     ChatBuffer,
 }
 
-/// Recent messages of a group that the model reads with a question.
+/// Recent group messages added to a question as context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupContext {
     /// Source of the messages.
@@ -56,19 +56,19 @@ pub(super) fn is_wanted(section: &Section<'_>) -> bool {
 pub(super) fn read(section: &Section<'_>, policy: &AccountPolicy, history: GroupHistory) -> GroupContext {
     let is_shown = history == GroupHistory::Platform;
     let section = section.section("context").about(match is_shown {
-        true => "Recent messages of a group that the model reads with a question, marked as other people's.",
+        true => "Recent group messages added to a question as context, attributed to their senders.",
         false => {
-            "Recent messages of a group that the model reads with a question, marked as other people's. For this pudu stores \
-             the messages that do not address the bot, as far as it receives them: see docs/channels/pointed-at.md."
+            "Recent group messages added to a question as context, attributed to their senders. To provide it, pudu stores \
+             the messages it receives that do not address the bot; see docs/channels/pointed-at.md."
         }
     });
-    let (usual, default_text) = match is_shown && !policy.admits_everybody() {
+    let (default, default_text) = match is_shown && !policy.admits_everybody() {
         true => (50, "50; 0 if everyone is admitted"),
         false => (0, if is_shown { "50; 0 if everyone is admitted" } else { "0" }),
     };
     settings! { section =>
         /// Maximum number of messages; 0 stores and reads none.
-        messages = number(0..=200).eg("50").or_described(usual, default_text);
+        messages = number(0..=200).eg("50").or_described(default, default_text);
         /// Maximum age of a message, in minutes. Older ones are deleted.
         age as "minutes" = span(NumberUnit::Minutes, 1..=10_080).or(Duration::from_secs(1440 * 60));
     }

@@ -27,8 +27,8 @@ pub(super) fn base_url(
         }
         return Some(url);
     }
-    let named = env.first(vendor.url_variables).and_then(|(_, url)| address(url));
-    named.or_else(|| Url::parse(vendor.base_url).ok())
+    let from_env = env.first(vendor.url_variables).and_then(|(_, url)| address(url));
+    from_env.or_else(|| Url::parse(vendor.base_url).ok())
 }
 
 /// Paths of API calls, which are not part of the base URL.
@@ -75,8 +75,8 @@ fn refuse_call(section: &Section<'_>, url: &Url) {
 /// on.
 fn address(text: &str) -> Option<Url> {
     let text = text.trim();
-    let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let url = Url::parse(&whole).ok().filter(Url::has_host)?;
+    let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let url = Url::parse(&with_scheme).ok().filter(Url::has_host)?;
     Url::parse(&url.as_str().replacen("//0.0.0.0", "//127.0.0.1", 1)).ok()
 }
 
@@ -92,8 +92,8 @@ fn azure_url(section: &Section<'_>, wire: WireKind, model: Option<&str>, env: &E
         /// Base URL of the API.
         whole as "base_url" = url().eg("https://api.openai.com/v1").optional("the provider's");
     }
-    let named = || env.first(&["AZURE_OPENAI_ENDPOINT"]).and_then(|(_, url)| Url::parse(url).ok());
-    let Some(mut url) = written.or_else(|| if whole.is_none() { named() } else { None }) else {
+    let from_env = || env.first(&["AZURE_OPENAI_ENDPOINT"]).and_then(|(_, url)| Url::parse(url).ok());
+    let Some(mut url) = written.or_else(|| if whole.is_none() { from_env() } else { None }) else {
         if whole.is_none() {
             let help = "write the resource's address, such as https://NAME.openai.azure.com, or set AZURE_OPENAI_ENDPOINT";
             section.refuse("azure_endpoint", "this is missing", help);

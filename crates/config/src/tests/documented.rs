@@ -197,15 +197,15 @@ fn page(old: &str) -> String {
 }
 
 /// Compares a file with the generated text, and writes it if requested.
-fn check(file: &str, made: &str) {
+fn check(file: &str, generated: &str) {
     let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
     if env::var_os("PUDU_UPDATE").is_some() {
-        fs::write(&path, made).unwrap();
+        fs::write(&path, generated).unwrap();
     }
     let first = |(old, new): &(&str, &str)| old != new;
     let old = fs::read_to_string(&path).unwrap();
-    let differs = old.lines().zip(made.lines()).find(first);
-    assert!(old == made, "{file} is stale: run PUDU_UPDATE=1 cargo test -p pudu-config. {differs:?}");
+    let differs = old.lines().zip(generated.lines()).find(first);
+    assert!(old == generated, "{file} is stale: run PUDU_UPDATE=1 cargo test -p pudu-config. {differs:?}");
 }
 
 #[test]

@@ -187,8 +187,8 @@ fn only_numeric_ids_are_allowed_users() {
 
 #[test]
 fn bots_cannot_have_reserved_names() {
-    let taken = [("local", 10, "the page and the terminal"), ("api", 8, "clients of the HTTP API")];
-    for (name, at, owner) in taken {
+    let reserved = [("local", 10, "the page and the terminal"), ("api", 8, "clients of the HTTP API")];
+    for (name, at, owner) in reserved {
         let expected =
             format!("config.yaml:3:{at}: error: channels.{name}: this name is reserved for {owner}");
         let help = "help: rename the account, and set its platform in `type:`";
@@ -581,10 +581,10 @@ fn protecting_sections_are_enforced_or_prevent_the_start() {
     check_accepted(
         "token_budget: {enabled: true, max_tokens: 200000}\nsubagents: {token_budget: {max_tokens: 1}}\n",
     );
-    let kept = messages("read_before_write: {enabled: false}\n", []);
+    let report = messages("read_before_write: {enabled: false}\n", []);
     assert!(
-        kept.contains("warning: read_before_write.enabled: pudu always reads a file before a change"),
-        "{kept}"
+        report.contains("warning: read_before_write.enabled: pudu always reads a file before a change"),
+        "{report}"
     );
 }
 

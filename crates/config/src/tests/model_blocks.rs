@@ -138,8 +138,8 @@ fn every_model_of_deerflows_example_starts_or_reports_the_reason() {
         let thinking = if thinking.is_empty() { String::new() } else { format!(", {thinking}") };
         let entry =
             format!("{{name: a, use: \"{class}\", model: \"{model}\"{key}, {USUAL}, {own}{thinking}}}");
-        let heard = messages(&format!("models: [{entry}]\n"), [("KEY", "sk-test-0123456789")]);
-        problems.extend((!heard.is_empty()).then(|| format!("{model}: {heard}")));
+        let reported = messages(&format!("models: [{entry}]\n"), [("KEY", "sk-test-0123456789")]);
+        problems.extend((!reported.is_empty()).then(|| format!("{model}: {reported}")));
     }
     // The phases of a request have no separate limits: `read_timeout` limits each wait for bytes.
     let expected = "Qwen3-Coder-480B: config.yaml: note: not used by this version: models[].connect_timeout, \

@@ -76,10 +76,10 @@ fn quantities_may_have_units() {
     assert_eq!((hot.uploads.max_file_size, hot.uploads.max_total_size), (20_000_000, 1_000_000_000));
     let model = &hot.models[0].settings;
     assert_eq!((model.window, model.max_tokens), (128_000, Some(8_000)));
-    let kept = hot.retention.usual;
+    let rules = hot.retention.usual;
     let days = |days: u64| Some(Duration::from_secs(days * 86_400));
     assert_eq!(
-        (kept.threads.age, kept.audit_age, kept.threads.bytes),
+        (rules.threads.age, rules.audit_age, rules.threads.bytes),
         (days(365), days(14), Some(5_000_000_000))
     );
     assert_eq!(hot.run_tokens.total.unwrap().stop, 1_500_000);

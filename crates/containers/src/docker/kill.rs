@@ -95,13 +95,13 @@ async fn try_kill(docker: &DockerEngine, id: &BoxId, mark: &str) -> Result<(), S
         env: Some(vec![format!("{MARK}={}", random_word()?)]),
         ..CreateExecOptions::default()
     };
-    let made = match engine.create_exec(&docker.name(id), options).await {
-        Ok(made) => made,
+    let exec = match engine.create_exec(&docker.name(id), options).await {
+        Ok(exec) => exec,
         // Nothing runs in a removed container.
         Err(error) if matches!(super::status(&error), Some(404 | 409)) => return Ok(()),
         Err(error) => return Err(failed("kill the command", error)),
     };
-    let started = engine.start_exec(&made.id, Some(StartExecOptions::default())).await;
+    let started = engine.start_exec(&exec.id, Some(StartExecOptions::default())).await;
     let mut said = String::new();
     if let StartExecResults::Attached { mut output, .. } =
         started.map_err(|error| failed("kill the command", error))?
@@ -114,7 +114,7 @@ async fn try_kill(docker: &DockerEngine, id: &BoxId, mark: &str) -> Result<(), S
         }
     }
     loop {
-        let state = engine.inspect_exec(&made.id).await.map_err(|error| failed("kill the command", error))?;
+        let state = engine.inspect_exec(&exec.id).await.map_err(|error| failed("kill the command", error))?;
         match (state.running, state.exit_code) {
             (Some(true), _) => tokio::time::sleep(Duration::from_millis(20)).await,
             (_, Some(0)) => return Ok(()),

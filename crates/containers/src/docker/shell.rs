@@ -100,8 +100,8 @@ impl ContainerShell {
             ..CreateExecOptions::default()
         };
         let engine = self.docker.0.link.docker().await?;
-        let made = engine.create_exec(&self.docker.name(&self.order.id), options).await;
-        Ok(made.map(|made| made.id))
+        let created = engine.create_exec(&self.docker.name(&self.order.id), options).await;
+        Ok(created.map(|created| created.id))
     }
 
     /// Reads the output until the command ends or has to be killed.

@@ -115,13 +115,13 @@ impl PodExec {
     }
 }
 
-/// Reads to the end, and keeps at most the first `most` bytes.
-async fn begins(mut from: impl AsyncRead + Unpin, most: usize) -> Vec<u8> {
+/// Reads to the end, and keeps at most the first `max_bytes` bytes.
+async fn begins(mut from: impl AsyncRead + Unpin, max_bytes: usize) -> Vec<u8> {
     let (mut kept, mut buffer) = (Vec::new(), vec![0; BUFFER_BYTES]);
     // A broken connection is reported by `end`.
     while let Ok(count) = from.read(&mut buffer).await {
         let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { break };
-        let room = most.saturating_sub(kept.len());
+        let room = max_bytes.saturating_sub(kept.len());
         kept.extend(bytes.iter().take(room));
     }
     kept

@@ -353,10 +353,10 @@ mod tests {
 
     #[test]
     fn the_exit_code_is_found_for_any_chunking() {
-        let whole = b"one\ntwo\nM 3\nlate";
-        for size in 1..whole.len() {
+        let output = b"one\ntwo\nM 3\nlate";
+        for size in 1..output.len() {
             let mut trailer = Trailer::new("M");
-            whole.chunks(size).for_each(|piece| trailer.push(piece));
+            output.chunks(size).for_each(|piece| trailer.push(piece));
             assert_eq!((trailer.code, trailer.text().as_str()), (Some(3), "one\ntwo"), "{size}");
         }
         let mut trailer = Trailer::new("M");

@@ -136,19 +136,19 @@ impl ProvisionerApi {
         wanted: &SandboxRequest<'_>,
     ) -> Result<SandboxResponse, ProvisionerError> {
         let path = ["api", "sandboxes"];
-        let made = self
+        let created = self
             .retry(|| async {
                 self.read(self.request(Method::POST, &path, CREATE_TIMEOUT).json(wanted)).await
             })
             .await;
-        match made {
+        match created {
             // DeerFlow's provisioner returns the same sandbox to two concurrent requests; others return an error.
             Err(ProvisionerError::Taken(why)) => match self.fetch_sandbox(wanted.sandbox_id).await {
                 Err(ProvisionerError::Missing) => Err(ProvisionerError::Taken(why)),
                 found => found,
             },
             Err(ProvisionerError::Missing) => Err(self.wrong_service()),
-            made => made.and_then(|made: SandboxResponse| require_id(made, wanted.sandbox_id)),
+            created => created.and_then(|created: SandboxResponse| require_id(created, wanted.sandbox_id)),
         }
     }
 
@@ -292,9 +292,9 @@ impl ProvisionerApi {
 }
 
 /// Refuses a response about another sandbox.
-fn require_id(made: SandboxResponse, id: &str) -> Result<SandboxResponse, ProvisionerError> {
-    if made.sandbox_id == id {
-        return Ok(made);
+fn require_id(response: SandboxResponse, id: &str) -> Result<SandboxResponse, ProvisionerError> {
+    if response.sandbox_id == id {
+        return Ok(response);
     }
     let text = "the provisioner returned another sandbox than the requested one; see its log";
     Err(ProvisionerError::Refused(text.to_owned()))

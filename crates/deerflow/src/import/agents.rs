@@ -47,8 +47,8 @@ impl Import<'_> {
         let mut roots: Vec<(Option<String>, PathBuf, PathBuf)> = Vec::new();
         roots.extend(shared.map(|from| (None, from, home.join("skills").join("custom"))));
         for user in self.users()? {
-            let place = Path::new("users").join(&user).join("skills").join("custom");
-            roots.push((Some(user), self.source.folder.join(&place), home.join(place)));
+            let folder = Path::new("users").join(&user).join("skills").join("custom");
+            roots.push((Some(user), self.source.folder.join(&folder), home.join(folder)));
         }
         for (user, from, to) in roots {
             for name in self.folders(&from)? {

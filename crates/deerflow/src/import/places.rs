@@ -172,8 +172,8 @@ fn stored(key: &str, entry: &Value, now: i64) -> Option<SourcePlace> {
         room: None,
         updated: updated.unwrap_or(now),
     };
-    let whole = !place.account.is_empty() && !place.chat.is_empty() && !place.thread.is_empty();
-    whole.then_some(place)
+    let is_complete = !place.account.is_empty() && !place.chat.is_empty() && !place.thread.is_empty();
+    is_complete.then_some(place)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "saturates for large numbers")]

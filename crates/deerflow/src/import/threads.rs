@@ -303,7 +303,7 @@ fn owner(
     folders: &BTreeMap<String, Vec<Option<String>>>,
 ) -> UserId {
     let local = UserId::local();
-    let named = meta.user.as_deref().map(|user| user_of(Some(user))).filter(|user| *user != local);
+    let by_metadata = meta.user.as_deref().map(|user| user_of(Some(user))).filter(|user| *user != local);
     let by_folder = || {
         let users = folders.get(id).map(Vec::as_slice).unwrap_or_default();
         match users {
@@ -312,7 +312,7 @@ fn owner(
         }
     };
     // A room's thread never belongs to a single user, even if DeerFlow recorded one.
-    places.room(id).or(named).or_else(|| places.owner(id)).or_else(by_folder).unwrap_or(local)
+    places.room(id).or(by_metadata).or_else(|| places.owner(id)).or_else(by_folder).unwrap_or(local)
 }
 
 /// Returns the user messages of a thread as index entries.

@@ -57,7 +57,7 @@ pub(super) struct OutboxDelivery {
     pub(super) due: Instant,
     /// Whether the platform asked for this delay. If so, the success of other calls does not shorten it.
     pub(super) asked_for: bool,
-    /// End of [`ORDER_TIMEOUT`], counted from when the reply began to wait.
+    /// End of [`ORDER_TIMEOUT`], counted from when the reply began to wait; `None` before that.
     in_order_until: Option<Instant>,
 }
 
@@ -83,8 +83,13 @@ impl OutboxDelivery {
             hastened: false,
             due,
             asked_for: early > 0,
-            in_order_until: (early > 0).then(|| Instant::now() + ORDER_TIMEOUT),
+            in_order_until: None,
         }
+    }
+
+    /// Holds back newer replies from now on, for [`ORDER_TIMEOUT`].
+    pub(super) fn begin_to_wait(&mut self) {
+        self.in_order_until = Some(Instant::now() + ORDER_TIMEOUT);
     }
 
     /// Returns the time until which the reply holds back newer ones, which would otherwise appear above it; `None` if
@@ -212,7 +217,6 @@ impl Deliverer {
         let wait = wait(error, delivery.failures);
         delivery.failures += 1;
         delivery.due = Instant::now() + wait;
-        delivery.in_order_until.get_or_insert(Instant::now() + ORDER_TIMEOUT);
         delivery.asked_for = matches!(error, SendError::Later { .. } | SendError::Untidy { after: Some(_) });
         let OutboxItem { account, chat, turn, .. } = &delivery.item;
         match delivery.delivered {

@@ -1,6 +1,6 @@
 //! Replies whose first attempt failed wait here, in order within each conversation, while the conversation continues. A
 //! round attempts them one by one. It begins when a reply has waited long enough, when its platform answers another
-//! call, or when a newer reply is about to be delivered. A failed reply holds back newer ones to keep the order; after
+//! call, or when a newer reply is about to be delivered. A waiting reply holds back newer ones to keep the order; after
 //! [`super::delivery::ORDER_TIMEOUT`] they may overtake it, because its content may be the cause of the failure.
 
 use super::delivery::{Attempt, Deliverer, OutboxDelivery};
@@ -49,7 +49,8 @@ impl DeliveryLanes {
     }
 
     /// Queues a delivery for its next attempt.
-    pub(super) fn wait(&self, delivery: OutboxDelivery) {
+    pub(super) fn wait(&self, mut delivery: OutboxDelivery) {
+        delivery.begin_to_wait();
         let key = delivery.item.conversation.clone();
         let mut lanes = self.lock();
         let lane = match lanes.entry(key.clone()) {

@@ -185,9 +185,12 @@ impl ReplyStore for OutboxReplyStore {
 mod tests {
     use super::*;
     use pudu_store::DbLocation;
-    use std::sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
+    use std::{
+        path::Path,
+        sync::{
+            Arc,
+            atomic::{AtomicU32, Ordering},
+        },
     };
     use tokio_util::sync::CancellationToken;
 
@@ -209,22 +212,40 @@ mod tests {
         }
     }
 
-    /// Delivers a reply that keeps failing with `error` until it is too old. Returns the number of attempts and of
-    /// replies given up.
-    async fn deliver_until_old(error: SendError) -> (u32, i64) {
-        let home = tempfile::tempdir().unwrap();
-        let db = Db::open(&DbLocation::Sqlite(home.path().join("pudu.db"))).await.unwrap();
+    /// Opens an outbox in a folder. It gives up replies older than 400 milliseconds.
+    async fn outbox(home: &Path, tasks: &TaskTracker) -> Outbox {
+        let db = Db::open(&DbLocation::Sqlite(home.join("pudu.db"))).await.unwrap();
         let (inbox, _taken) = Inbox::new(db.clone(), 8, &TaskTracker::new(), CancellationToken::new());
-        let tasks = TaskTracker::new();
-        let outbox = Outbox::new(db.clone(), inbox, Duration::from_millis(400), tasks.clone());
-        let item = OutboxItem {
+        Outbox::new(db, inbox, Duration::from_millis(400), tasks.clone())
+    }
+
+    fn item() -> OutboxItem {
+        OutboxItem {
             turn: TurnId("t".into()),
             conversation: "c".into(),
             account: "a".into(),
             chat: "1".into(),
             created: clock::now(),
             not_before: 0,
-        };
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reply_that_waits_holds_newer_ones_back_though_it_never_failed() {
+        let home = tempfile::tempdir().unwrap();
+        let outbox = outbox(home.path(), &TaskTracker::new()).await;
+        let reply = Box::new(Busy(Arc::default(), SendError::Unreachable("x".into())));
+        let (view, hurry) = (FinalView::default(), Hurry::default());
+        outbox.lanes.wait(OutboxDelivery::new(item(), reply, view, hurry, true));
+        assert!(outbox.lanes.holds_back("c"));
+        assert!(!outbox.lanes.holds_back("d"));
+    }
+
+    /// Delivers a reply that keeps failing with `error` until it is too old. Returns the number of attempts and of
+    /// replies given up.
+    async fn deliver_until_old(error: SendError) -> (u32, i64) {
+        let (home, tasks) = (tempfile::tempdir().unwrap(), TaskTracker::new());
+        let (outbox, item) = (outbox(home.path(), &tasks).await, item());
         let turn = NewTurn {
             id: item.turn.clone(),
             conversation: "c".into(),
@@ -244,7 +265,7 @@ mod tests {
         assert_eq!(tries.load(Ordering::Relaxed), 1, "the conversation waits for one attempt");
         tasks.close();
         tasks.wait().await;
-        (tries.load(Ordering::Relaxed), db.parked_count("c").await.unwrap())
+        (tries.load(Ordering::Relaxed), outbox.deliverer.db.parked_count("c").await.unwrap())
     }
 
     #[tokio::test]

@@ -33,7 +33,7 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
     match (first.to_lowercase().as_str(), choosing) {
         ("" | "list", _) => agents(context, language, choosing).await.into(),
         (_, Choosing::Fixed) => language.agent_fixed().into(),
-        ("new", _) if !agent::may_make(&context.scope.account.policy(), &person, &owner) => {
+        ("new", _) if !agent::may_create(&context.scope.account.policy(), &person, &owner) => {
             let text = language.paragraph(&[language.agent_not_made_here(), language.agents_listed()]);
             text.into()
         }
@@ -179,8 +179,8 @@ async fn agents(context: &CommandContext<'_>, language: Language, choosing: Choo
     if roster.more > 0 {
         let _ = write!(text, "\n- {}", language.more(roster.more));
     }
-    let may_make_agents = agent::may_make(&context.scope.account.policy(), context.person(), &owner);
-    let new = if may_make_agents { language.agents_new() } else { "" };
+    let may_create_agents = agent::may_create(&context.scope.account.policy(), context.person(), &owner);
+    let new = if may_create_agents { language.agents_new() } else { "" };
     let _ = write!(text, "\n\n{}", language.paragraph(&[language.agents_switch(), new]));
     FinalView { text, choices: buttons(&roster, &now), ..FinalView::default() }
 }

@@ -1,5 +1,5 @@
-//! `/compact`: summarises the conversation so far. This is a run like any other: it can be stopped, messages wait for
-//! it, and a restart resumes it.
+//! `/compact`: summarises the conversation so far. It is a run like any other: it can be stopped, messages wait for it,
+//! and a restart resumes it.
 
 use super::{CommandAnswer, CommandSpec};
 use pudu_texts::Language;

@@ -3,7 +3,7 @@
 
 use super::{CommandAnswer, CommandContext, CommandSpec, not_stored};
 use crate::{
-    joining::{JoinOutcome, JoinRoute, PartOutcome},
+    joining::{JoinOutcome, JoinRoute, UnlinkOutcome},
     reply,
 };
 use pudu_channels::{Choice, FinalView};
@@ -32,9 +32,9 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
     let view = match words.split_whitespace().collect::<Vec<_>>().as_slice() {
         [] => offer(context, language).await,
         [OFF] => context.scope.shared.part(&context.inbound).await.map(|parted| match parted {
-            PartOutcome::Left => plain(language.parted()),
-            PartOutcome::Others => plain(language.parted_others()),
-            PartOutcome::Already => plain(language.parted_already()),
+            UnlinkOutcome::Left => plain(language.parted()),
+            UnlinkOutcome::Others => plain(language.parted_others()),
+            UnlinkOutcome::Already => plain(language.parted_already()),
         }),
         [code] => confirm(context, code, language).await,
         [code, YES] => join(context, code, language).await,

@@ -141,8 +141,8 @@ async fn export(
     of: &MemoryOf,
 ) -> Result<FinalView, MemoryTrouble> {
     let document = context.agent().memories().export(of).await?;
-    let kept = sent::keep_of(&context.scope.shared.home, of.user.as_str(), &format!("{document:#}")).await;
-    Ok(match kept {
+    let copy = sent::keep_of(&context.scope.shared.home, of.user.as_str(), &format!("{document:#}")).await;
+    Ok(match copy {
         Ok(path) => FinalView {
             text: language.memory_exported().to_owned(),
             files: vec![OutFile { name: EXPORT_NAME.to_owned(), path }],

@@ -69,13 +69,13 @@ pub struct ThreadChoices {
 /// Runs the command in a text on a thread.
 pub async fn on_thread(shared: &Arc<Shared>, caller: &ThreadCaller, text: &str) -> ThreadReply {
     let concealed = conceal(text);
-    let shown = concealed.as_ref().map_or(text, |concealed| concealed.shown.as_str());
+    let visible_text = concealed.as_ref().map_or(text, |concealed| concealed.shown.as_str());
     let message = || ThreadReply { thread: caller.thread.clone(), answer: ThreadAnswer::Message };
-    let Some(command) = SlashCommand::parse(shown) else { return message() };
-    let (inbound, scope) = (caller.inbound(shown), caller.scope(shared));
+    let Some(command) = SlashCommand::parse(visible_text) else { return message() };
+    let (inbound, scope) = (caller.inbound(visible_text), caller.scope(shared));
     if super::is_message(&shared.agent, &caller.user, &command).await {
         let session = scope.session(&inbound).await;
-        return match agent::withheld(shared, &session, caller.language, &caller.user, shown).await {
+        return match agent::withheld(shared, &session, caller.language, &caller.user, visible_text).await {
             Some(refusal) => ThreadReply { answer: ThreadAnswer::text(refusal), ..message() },
             None => message(),
         };

@@ -26,7 +26,7 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
         };
         return text.into();
     }
-    let given = value.is_some();
+    let has_value = value.is_some();
     let words = argument.unwrap_or_default();
     let text = match words.split_whitespace().collect::<Vec<_>>().as_slice() {
         [] => list(context, language).await,
@@ -35,9 +35,9 @@ async fn run(context: &mut CommandContext<'_>, argument: Option<String>) -> Comm
         ["delete", name] => delete(context, name, language).await,
         _ => language.secret_usage().to_owned(),
     };
-    let gone = given && delete_message(context).await;
+    let deleted = has_value && delete_message(context).await;
     let kept_nowhere = !context.is_chat();
-    let text = match (given, gone) {
+    let text = match (has_value, deleted) {
         (false, _) => text,
         // pudu does not store the message, but the terminal and its shell may.
         (true, true) if kept_nowhere => format!("{text}\n\n{}", language.secret_message_local()),
@@ -87,9 +87,10 @@ async fn set(
 ) -> String {
     // Either the value was lost in a restart, or nothing followed the name.
     let Some(value) = value else { return missing(context, name, language).await };
-    let wanted = name.to_owned();
-    let kept = work(context, language, move |store, user| store.set(user, &wanted, value.expose_secret()));
-    match kept.await {
+    let owned_name = name.to_owned();
+    let stored =
+        work(context, language, move |store, user| store.set(user, &owned_name, value.expose_secret()));
+    match stored.await {
         Ok(()) => {
             tracing::info!(name, "stored secret");
             language.secret_kept(name)
@@ -112,8 +113,8 @@ async fn missing(context: &CommandContext<'_>, name: &str, language: Language) -
 }
 
 async fn delete(context: &CommandContext<'_>, name: &str, language: Language) -> String {
-    let wanted = name.to_owned();
-    match work(context, language, move |store, user| store.delete(user, &wanted)).await {
+    let owned_name = name.to_owned();
+    match work(context, language, move |store, user| store.delete(user, &owned_name)).await {
         Ok(true) => language.secret_deleted(name),
         Ok(false) if is_secret_name(name) => language.secret_unknown(name),
         Ok(false) => language.secret_name_odd().to_owned(),

@@ -68,8 +68,8 @@ fn authors(package: &Package<'_>) -> BTreeMap<String, String> {
     for part in parts {
         let tree = Element::parse(&part);
         for author in tree.all("cmAuthor").into_iter().chain(tree.all("author")) {
-            let named = author.attribute("id").zip(author.attribute("name"));
-            authors.extend(named.map(|(id, name)| (id.to_owned(), name.to_owned())));
+            let id_and_name = author.attribute("id").zip(author.attribute("name"));
+            authors.extend(id_and_name.map(|(id, name)| (id.to_owned(), name.to_owned())));
         }
     }
     authors
@@ -158,9 +158,11 @@ fn text_box(
         inserts.unread_diagrams += 1;
         return None;
     }
-    let place = raw.find("<p:xfrm").zip(raw.find("</p:xfrm>"));
-    let place = place.and_then(|(from, to)| raw.get(from..to)).and_then(|place| place.split_once('>'));
-    let place = place.map(|(_, place)| format!("<a:xfrm>{place}</a:xfrm>")).unwrap_or_default();
+    let transform = raw.find("<p:xfrm").zip(raw.find("</p:xfrm>"));
+    let transform =
+        transform.and_then(|(from, to)| raw.get(from..to)).and_then(|transform| transform.split_once('>'));
+    let transform =
+        transform.map(|(_, transform)| format!("<a:xfrm>{transform}</a:xfrm>")).unwrap_or_default();
     let paragraph = |(level, text): &(usize, String)| {
         let text = BytesText::new(text).into_inner().into_owned();
         format!(
@@ -170,7 +172,7 @@ fn text_box(
     let paragraphs: String = texts.iter().map(paragraph).collect();
     Some(format!(
         "<p:sp><p:nvSpPr><p:cNvPr id=\"0\" name=\"diagram\"/><p:cNvSpPr txBox=\"1\"/><p:nvPr/></p:nvSpPr>\
-         <p:spPr>{place}</p:spPr><p:txBody><a:bodyPr/>{paragraphs}</p:txBody></p:sp>"
+         <p:spPr>{transform}</p:spPr><p:txBody><a:bodyPr/>{paragraphs}</p:txBody></p:sp>"
     ))
 }
 

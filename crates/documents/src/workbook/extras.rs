@@ -41,8 +41,8 @@ fn people(package: &Package<'_>) -> BTreeMap<String, String> {
     let mut people = BTreeMap::new();
     for part in parts.filter_map(|part| package.text(&part)) {
         for person in Element::parse(&part).all("person") {
-            let named = person.attribute("id").zip(person.attribute("displayName"));
-            people.extend(named.map(|(id, name)| (id.to_owned(), name.to_owned())));
+            let id_and_name = person.attribute("id").zip(person.attribute("displayName"));
+            people.extend(id_and_name.map(|(id, name)| (id.to_owned(), name.to_owned())));
         }
     }
     people
@@ -151,11 +151,11 @@ fn ranges(ranges: Vec<(usize, usize)>, name: impl Fn(usize) -> String) -> String
         }
     }
     let more = if joined.len() > MAX_RANGES { " …" } else { "" };
-    let named = joined
+    let listed = joined
         .into_iter()
         .take(MAX_RANGES)
         .map(|(from, to)| if from == to { name(from) } else { format!("{}–{}", name(from), name(to)) });
-    named.collect::<Vec<_>>().join(", ") + more
+    listed.collect::<Vec<_>>().join(", ") + more
 }
 
 #[cfg(test)]

@@ -24,10 +24,10 @@ pub(crate) async fn list(
     gateway: GatewayState,
     Query(asked): Query<AuditQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    let most = asked.limit.unwrap_or(AUDIT_ENTRIES.0).clamp(1, AUDIT_ENTRIES.1);
+    let limit = asked.limit.unwrap_or(AUDIT_ENTRIES.0).clamp(1, AUDIT_ENTRIES.1);
     let thread: Option<ThreadId> = asked.thread.map(Into::into);
     let db = gateway.db();
-    let read = async { Ok((db.audit_entries(thread.as_ref(), most).await?, PeopleNames::read(&db).await?)) };
+    let read = async { Ok((db.audit_entries(thread.as_ref(), limit).await?, PeopleNames::read(&db).await?)) };
     let (mut entries, names) = read.await.map_err(|error: StoreError| {
         tracing::error!(%error, "failed to read audit");
         ApiError::internal("the data cannot be read at the moment; try again")

@@ -34,8 +34,9 @@ pub(crate) async fn export(gateway: GatewayState, Path(wanted): Path<String>) ->
     tokio::fs::create_dir_all(&folder).await.map_err(anyhow::Error::from)?;
     // The export finishes even if the caller disconnects, so that no partial file remains.
     let (own, to) = (shared.clone(), file.clone());
-    let work =
-        async move { rights::export(&own.db, &PersonData::of_agent(&own.agent), &who, &to).await.map(drop) };
+    let work = async move {
+        rights::export(&own.db, &PersonData::from_agent(&own.agent), &who, &to).await.map(drop)
+    };
     shared.tasks.spawn(work).await.map_err(anyhow::Error::from)??;
     let opened = tokio::fs::File::open(&file).await;
     // The open file stays readable, and is freed once it is closed.
@@ -54,7 +55,7 @@ pub(crate) async fn forget(
     let picked = gateway.pick(&wanted).await;
     if is_lone && picked.is_err() {
         // A crash may have happened after the rows were deleted and before the file was compacted.
-        PersonData::of_agent(&shared.agent).compact().await.map_err(anyhow::Error::from)?;
+        PersonData::from_agent(&shared.agent).compact().await.map_err(anyhow::Error::from)?;
     }
     let who = picked?;
     // The deletion finishes even if the caller disconnects.
@@ -62,7 +63,7 @@ pub(crate) async fn forget(
     let work = async move {
         let keys = who.keys();
         if is_lone {
-            PersonData::of_agent(&own.agent).end_left_work(&keys).await?;
+            PersonData::from_agent(&own.agent).end_left_work(&keys).await?;
         }
         let forgotten = rights::forget(&own.db, &who, forget_person(&own.agent, &keys)).await?;
         own.forget_people(&keys.people);

@@ -97,8 +97,8 @@ pub(crate) async fn check(
     Query(AgentNameQuery { name }): Query<AgentNameQuery>,
 ) -> Result<Json<NameAvailability>, ApiError> {
     let name = normal(&name)?;
-    let wanted = name.clone();
-    let vacant = work(&gateway, &caller, move |agents| agents.vacant(&wanted)).await;
+    let owned_name = name.clone();
+    let vacant = work(&gateway, &caller, move |agents| agents.vacant(&owned_name)).await;
     Ok(Json(NameAvailability { available: vacant.is_ok(), name }))
 }
 
@@ -145,8 +145,8 @@ pub(crate) async fn create(
     check_model(&gateway, model.as_deref())?;
     check_parts(&gateway, &caller, tool_groups.as_deref(), skills.as_deref()).await?;
     let profile = AgentProfile { about, model, thinking, sampling, tool_groups, skills, soul };
-    let made = work(&gateway, &caller, move |agents| agents.create(&name, &profile)).await?;
-    Ok(Created(ShownAgent::from(&made)))
+    let created = work(&gateway, &caller, move |agents| agents.create(&name, &profile)).await?;
+    Ok(Created(ShownAgent::from(&created)))
 }
 
 /// Change of an agent. A missing key keeps its value; null means all or the default. Unknown keys are refused, because
@@ -176,12 +176,12 @@ const OPTIONS: [&str; 3] = ["model_settings", "thinking_enabled", "reasoning_eff
 impl Edit {
     /// Returns the thinking and sampling options. Options that the edit does not set keep their values.
     fn options(&self, now: &AgentProfile) -> Result<(Option<Thinking>, Sampling), String> {
-        let said = [&self.model_settings, &self.thinking_enabled, &self.reasoning_effort];
+        let values = [&self.model_settings, &self.thinking_enabled, &self.reasoning_effort];
         // Otherwise the stored effort would switch thinking on again.
         let is_off = matches!(&self.thinking_enabled, Some(Some(Value::Bool(false))));
-        let each = OPTIONS.iter().zip(said).zip(settings(now)).map(|((key, said), now)| {
+        let each = OPTIONS.iter().zip(values).zip(settings(now)).map(|((key, value), now)| {
             let now = if *key == "reasoning_effort" && is_off { Value::Null } else { now };
-            ((*key).to_owned(), said.clone().map_or(now, |said| said.unwrap_or(Value::Null)))
+            ((*key).to_owned(), value.clone().map_or(now, |value| value.unwrap_or(Value::Null)))
         });
         read_options(&each.collect())
     }

@@ -148,7 +148,7 @@ pub(crate) async fn polish(
         let detail = format!("the text has more than {} characters", rules.max_chars);
         return Err(ApiError::bad_request(detail));
     }
-    let thread = thread_id.as_deref().and_then(thread::read);
+    let thread = thread_id.as_deref().and_then(thread::parse);
     let thread = spending_thread(&gateway, &caller, thread.as_ref()).await?;
     let requester = AssistFor { user: caller.user, thread, model: rules.model };
     let rewritten_text = match gateway.agent().reword(&requester, text, locale.as_deref()).await {

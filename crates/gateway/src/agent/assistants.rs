@@ -92,13 +92,13 @@ pub(crate) async fn search(
     caller: Caller,
     body: Bytes,
 ) -> Result<(PageHeader, Json<Vec<Value>>), ApiError> {
-    let wanted = AssistantSearch::read(&body)?;
+    let search = AssistantSearch::read(&body)?;
     let mut found = gateway.assistants(&caller.user).await;
-    found.retain(|assistant| wanted.finds(assistant));
-    let (limit, offset) = (wanted.limit.min(MAX_LISTED), wanted.offset);
+    found.retain(|assistant| search.finds(assistant));
+    let (limit, offset) = (search.limit.min(MAX_LISTED), search.offset);
     let next = next_page(offset.saturating_add(limit), offset.saturating_add(limit) < found.len());
     let page = found.into_iter().skip(offset).take(limit);
-    let page: Vec<Value> = page.map(|found| selected(json!(found), wanted.select.as_deref())).collect();
+    let page: Vec<Value> = page.map(|found| selected(json!(found), search.select.as_deref())).collect();
     Ok((next, Json(page)))
 }
 
@@ -108,9 +108,9 @@ pub(crate) async fn count(
     caller: Caller,
     body: Bytes,
 ) -> Result<Json<usize>, ApiError> {
-    let wanted = AssistantSearch::read(&body)?;
+    let search = AssistantSearch::read(&body)?;
     let all = gateway.assistants(&caller.user).await;
-    Ok(Json(all.iter().filter(|assistant| wanted.finds(assistant)).count()))
+    Ok(Json(all.iter().filter(|assistant| search.finds(assistant)).count()))
 }
 
 /// Shows an assistant.

@@ -201,13 +201,13 @@ fn hides(text: &str) -> bool {
 /// Masks arguments that are secrets, or values of options that name a secret.
 fn arguments(value: &Value) -> Value {
     let Value::Array(items) = value else { return json!([]) };
-    let mut named = false;
+    let mut next_is_secret = false;
     let each = |item: &Value| {
         let Some(text) = item.as_str() else { return item.clone() };
         let (option, inline) = text.split_once('=').map_or((text, false), |(option, _)| (option, true));
         let is_option = option.starts_with('-');
-        let secret =
-            std::mem::replace(&mut named, is_option && !inline && names_secret(option)) && !is_option;
+        let secret = std::mem::replace(&mut next_is_secret, is_option && !inline && names_secret(option))
+            && !is_option;
         match secret || hides(text) || (inline && names_secret(option)) {
             true => json!(MASK),
             false => json!(text),
@@ -344,7 +344,7 @@ fn fresh(name: &str, key: &str, value: &Value) -> Result<Value, ApiError> {
 /// Returns an `oauth` object in which a null secret keeps its stored value and an empty one is removed.
 fn kept_oauth(name: &str, value: &Value, stored: Option<&Value>) -> Result<Value, ApiError> {
     let Value::Object(wanted) = value else { return Ok(value.clone()) };
-    let mut kept = Map::new();
+    let mut merged = Map::new();
     for (key, value) in wanted {
         let old = stored.and_then(|stored| stored.get(key));
         let is_secret = OAUTH_SECRETS.contains(&key.as_str());
@@ -355,10 +355,10 @@ fn kept_oauth(name: &str, value: &Value, stored: Option<&Value>) -> Result<Value
             (value, None) => fresh(name, key, value)?,
         };
         if !value.is_null() {
-            kept.insert(key.clone(), value);
+            merged.insert(key.clone(), value);
         }
     }
-    Ok(Value::Object(kept))
+    Ok(Value::Object(merged))
 }
 
 /// Refuses a server that starts a program that the operator did not allow, or that sends a secret to a new destination.

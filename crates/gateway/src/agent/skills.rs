@@ -138,14 +138,14 @@ async fn operated(
     change: SkillChange,
 ) -> Result<SkillVersion, SkillError> {
     let detail = format!("{} {name} of {}", change.action(), user.as_str());
-    let (wanted, user) = (name.to_owned(), user.clone());
+    let (skill, user) = (name.to_owned(), user.clone());
     let changed = gateway.client().with_skills(move |skills| {
         let own = skills.for_user(&user);
-        if !own.read().get(&wanted).is_some_and(|entry| entry.editable) {
-            return Err(SkillError::Unknown(wanted));
+        if !own.read().get(&skill).is_some_and(|entry| entry.editable) {
+            return Err(SkillError::Unknown(skill));
         }
         let author = ChangeAuthor { by: "operator".to_owned(), at: clock::now(), ..ChangeAuthor::default() };
-        own.change(&wanted, &change, author)
+        own.change(&skill, &change, author)
     });
     gateway.agent().operate_skill(&detail, changed).await.unwrap_or_else(|error| Err(unaudited(error)))
 }
@@ -175,11 +175,11 @@ pub(crate) async fn install(
     let path = if path.starts_with('/') { path } else { format!("/{path}") };
     // Installs the copy that was scanned, even if a command has changed the original since.
     let shared = &gateway.0.shared;
-    let kept = match shared.agent.files(&thread).await {
+    let copy = match shared.agent.files(&thread).await {
         Ok(files) => sent::keep(&shared.home, &files, &path).await,
         Err(error) => Err(error),
     };
-    let file = kept.map_err(|error| match error {
+    let file = copy.map_err(|error| match error {
         SandboxError::Missing { .. } => ApiError::not_found(error.to_string()),
         _ => ApiError::bad_request(error.to_string()),
     })?;

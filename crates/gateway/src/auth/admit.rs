@@ -22,7 +22,7 @@ pub(crate) async fn check(
         return Err(guard::another_site());
     }
     let watch = StreamWatch::new(&gateway, &request, peer.ip(), &visitor);
-    let shown = auth::ShownRequest {
+    let shown_request = auth::ShownRequest {
         method: request.method(),
         path: request.uri().path(),
         query: request.uri().query(),
@@ -30,7 +30,7 @@ pub(crate) async fn check(
         from: peer.ip(),
         visitor: &visitor,
     };
-    let (caller, proof) = auth::identify(&gateway, shown).await?;
+    let (caller, proof) = auth::identify(&gateway, shown_request).await?;
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(proof);
     let answer = watch.over(next.run(request).await);

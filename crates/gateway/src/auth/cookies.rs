@@ -86,10 +86,10 @@ pub(super) fn csrf_fault(method: &Method, headers: &HeaderMap) -> Option<&'stati
     if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE) {
         return None;
     }
-    let shown = headers.get(CSRF_HEADER).map(HeaderValue::as_bytes).filter(|shown| !shown.is_empty());
-    let kept = cookie(headers, CSRF).filter(|kept| !kept.is_empty());
-    match (shown, kept) {
-        (Some(shown), Some(kept)) if bool::from(shown.ct_eq(kept.as_bytes())) => None,
+    let sent = headers.get(CSRF_HEADER).map(HeaderValue::as_bytes).filter(|sent| !sent.is_empty());
+    let stored = cookie(headers, CSRF).filter(|stored| !stored.is_empty());
+    match (sent, stored) {
+        (Some(sent), Some(stored)) if bool::from(sent.ct_eq(stored.as_bytes())) => None,
         (Some(_), Some(_)) => Some("CSRF token mismatch."),
         _ => Some("CSRF token missing. Include X-CSRF-Token header."),
     }

@@ -1,4 +1,4 @@
-//! State of sign-in: its rules, the session key, and recent attempts.
+//! Shared sign-in state: configuration, the session key, and recent attempts.
 
 use super::{
     cookies,
@@ -27,7 +27,7 @@ pub struct SignIn {
 }
 
 impl SignIn {
-    /// Reads the session key from a home, or creates it.
+    /// Loads the session key from the home folder, creating it if missing.
     pub fn open(config: &AuthConfig, home: &Path) -> Result<Self> {
         let key = SessionKey::open(config.jwt_secret.as_ref(), home)?;
         if config.disabled {
@@ -40,8 +40,8 @@ impl SignIn {
         Ok(Self { config: config.clone(), key, passwords, limits, providers })
     }
 
-    /// Counts a request for a code that links a chat. Returns whether the user may have one. A new code replaces the
-    /// last.
+    /// Records a request for a chat-link code and returns whether one may be issued. A new code replaces the previous
+    /// one.
     pub(crate) fn may_offer_link(&self, user: &UserId) -> bool {
         self.limits.begin(&[AttemptKey::named("link", user.as_str())], Instant::now()).is_ok()
     }

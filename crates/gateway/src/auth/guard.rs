@@ -39,7 +39,7 @@ use tokio::time::Instant;
 /// Error for a request without a token.
 const MISSING: &str = "no token was sent: send `Authorization: Bearer TOKEN` with the value of `gateway.token` in config.yaml, or of the file `gateway-token` in the home folder";
 /// Error for a wrong token.
-const WRONG: &str = "the token is wrong: send the value of `gateway.token` in config.yaml, or of the file `gateway-token` in the home folder, or a token made by `pudu token add`";
+const WRONG_TOKEN: &str = "the token is wrong: send the value of `gateway.token` in config.yaml, or of the file `gateway-token` in the home folder, or a token made by `pudu token add`";
 
 /// Delay for an address that has sent too many wrong tokens. The right token is delayed as well, but still admitted.
 const PENALTY: Duration = Duration::from_secs(1);
@@ -110,7 +110,7 @@ impl RequestGuard {
 
     /// Returns whether a request comes from our own page, from a site that the operator named, or not from a page at
     /// all.
-    fn same_site(&self, headers: &HeaderMap, named: &[String], by_proxy: bool) -> bool {
+    fn same_site(&self, headers: &HeaderMap, allowed: &[String], by_proxy: bool) -> bool {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let Some(host) = text(header::HOST) else { return false };
         if self.loopback && !origin::is_local_host(host) {
@@ -119,7 +119,7 @@ impl RequestGuard {
         let Some(origin) = headers.get(header::ORIGIN) else { return true };
         let Ok(origin) = origin.to_str() else { return false };
         let forwarded_host = by_proxy.then(|| origin::forwarded_host(headers)).flatten();
-        is_named(origin, named)
+        is_named(origin, allowed)
             || origin.split_once("://").is_some_and(|(_, authority)| {
                 authority == host || forwarded_host.as_deref() == Some(authority)
             })
@@ -198,7 +198,7 @@ impl ShownProof {
                 let detail = "too many wrong tokens from this address: try again in a minute";
                 ApiError::too_many(detail).retry_after(60)
             }
-            Self::Wrong => ApiError::unauthorized(WRONG),
+            Self::Wrong => ApiError::unauthorized(WRONG_TOKEN),
             Self::Token | Self::Nothing => ApiError::unauthorized(MISSING),
         }
     }
@@ -216,16 +216,16 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Compares a given token with the real one, in constant time.
-pub(crate) fn same(given: &str, token: &SecretString) -> bool {
-    given.as_bytes().ct_eq(token.expose_secret().as_bytes()).into()
+pub(crate) fn same(presented: &str, token: &SecretString) -> bool {
+    presented.as_bytes().ct_eq(token.expose_secret().as_bytes()).into()
 }
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {
     cookies::cookie(headers, cookies::OPERATOR).filter(|token| !token.is_empty())
 }
 
-fn is_named(origin: &str, named: &[String]) -> bool {
-    named.iter().any(|other| other == origin)
+fn is_named(origin: &str, allowed: &[String]) -> bool {
+    allowed.iter().any(|other| other == origin)
 }
 
 /// Returns whether another site's page made the request. Its requests for images and forms have no origin, but browsers
@@ -238,8 +238,9 @@ impl Inner {
     /// Returns whether a page of another site made a request.
     pub(crate) fn is_another_site(&self, headers: &HeaderMap, from: IpAddr) -> bool {
         let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
-        let named = origin.is_some_and(|origin| is_named(origin, &self.sign_in.config.cors_origins));
-        !self.is_addressed(headers, from) || (embedded(headers) && !named)
+        let is_allowed_origin =
+            origin.is_some_and(|origin| is_named(origin, &self.sign_in.config.cors_origins));
+        !self.is_addressed(headers, from) || (embedded(headers) && !is_allowed_origin)
     }
 
     /// Returns whether a request addresses this gateway and its origin, if any, is not another site. A link on another
@@ -357,11 +358,11 @@ mod tests {
     #[test]
     fn a_named_page_and_a_page_behind_a_proxy_are_the_same_site() {
         let guard = guard("127.0.0.1:8001", None);
-        let named = ["https://app.example".to_owned()];
+        let allowed = ["https://app.example".to_owned()];
         let check = |origin: &str, by_proxy: bool, expect: bool| {
             let mut headers = headers(&[(header::HOST, "127.0.0.1:8001"), (header::ORIGIN, origin)]);
             headers.insert("x-forwarded-host", "localhost:3000".parse().unwrap());
-            assert_eq!(guard.same_site(&headers, &named, by_proxy), expect, "{origin} {by_proxy}");
+            assert_eq!(guard.same_site(&headers, &allowed, by_proxy), expect, "{origin} {by_proxy}");
         };
         check("https://app.example", false, true);
         check("https://app.example:444", false, false);
@@ -371,7 +372,7 @@ mod tests {
         check("http://localhost:3001", true, false);
         let host = (header::HOST, "evil.example:8001");
         let rebound = headers(&[host, (header::ORIGIN, "https://app.example")]);
-        assert!(!guard.same_site(&rebound, &named, true), "a rebound name");
+        assert!(!guard.same_site(&rebound, &allowed, true), "a rebound name");
     }
 
     async fn examined(guard: &RequestGuard, pairs: &[(header::HeaderName, &str)], asked: bool) -> ShownProof {

@@ -1,4 +1,4 @@
-//! Identifies the caller of a request by the proof that it contains.
+//! Identifies the caller of a request from its credentials.
 //!
 //! A wrong token is an error, and no other proof is tried. After an invalid session, only disabled sign-in, the
 //! operator's token and access without accounts are tried. The order is DeerFlow's: the token of the installation's
@@ -106,10 +106,10 @@ async fn without_account(
 ) -> Result<(Caller, CallerProof), ApiError> {
     let db = gateway.db();
     // With an identity provider, sign-in is required even before the first account exists.
-    let guards_all = gateway.0.guard.guards_all() || gateway.0.sign_in.providers.are_there();
+    let guards_all = gateway.0.guard.guards_all() || gateway.0.sign_in.providers.is_configured();
     let signed_in = guards_all || db.has_accounts().await?;
-    let shown = gateway.0.guard.examine(request.headers, request.from, request.visitor, signed_in).await;
-    match (shown, fault) {
+    let proof = gateway.0.guard.examine(request.headers, request.from, request.visitor, signed_in).await;
+    match (proof, fault) {
         (ShownProof::Token, _) => Ok((operator(), CallerProof::Operator)),
         (ShownProof::Nothing, _) if !signed_in => {
             Ok((Caller { user: UserId::local(), role: CallerRole::User }, CallerProof::Local))
@@ -118,11 +118,11 @@ async fn without_account(
             Err(ApiError::coded(StatusCode::UNAUTHORIZED, code, message))
         }
         (ShownProof::Nothing, None)
-            if gateway.0.sign_in.providers.are_there() || db.has_accounts().await.unwrap_or(false) =>
+            if gateway.0.sign_in.providers.is_configured() || db.has_accounts().await.unwrap_or(false) =>
         {
             Err(ApiError::coded(StatusCode::UNAUTHORIZED, "not_authenticated", "Authentication required"))
         }
-        (shown, _) => Err(shown.refusal()),
+        (proof, _) => Err(proof.refusal()),
     }
 }
 
@@ -136,9 +136,9 @@ async fn internal(
     request: ShownRequest<'_>,
 ) -> Result<(Caller, CallerProof), ApiError> {
     let guard = &gateway.0.guard;
-    let shown = request.headers.get(INTERNAL_TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default();
+    let sent = request.headers.get(INTERNAL_TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default();
     let right =
-        gateway.0.sign_in.config.internal_token.as_ref().is_some_and(|token| guard::same(shown, token));
+        gateway.0.sign_in.config.internal_token.as_ref().is_some_and(|token| guard::same(sent, token));
     if !right {
         let wrong = ApiError::unauthorized(
             "the token in X-DeerFlow-Internal-Token is wrong: send the value of DEER_FLOW_INTERNAL_AUTH_TOKEN of this gateway",

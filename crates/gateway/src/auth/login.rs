@@ -62,7 +62,7 @@ pub(super) struct LoginForm {
 
 /// The session of a user who signed in.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct BegunSession {
+pub(super) struct NewSession {
     /// Lifetime of the session, in seconds.
     expires_in: i64,
     needs_setup: bool,
@@ -75,7 +75,7 @@ pub(super) async fn login(
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
     Form(form): Form<LoginForm>,
-) -> Result<(HeaderMap, Json<BegunSession>), ApiError> {
+) -> Result<(HeaderMap, Json<NewSession>), ApiError> {
     let (started, sign_in) = (Instant::now(), &gateway.0.sign_in);
     let name = AttemptKey::named("login", &form.username);
     let from = AttemptKey::From("login", client(sign_in, &headers, peer.ip()));
@@ -91,7 +91,7 @@ pub(super) async fn login(
     sign_in.limits.succeeded(&keys);
     sign_in.limits.forget(&name);
     visitor.prove();
-    let session = BegunSession { expires_in: SESSION_SECS, needs_setup: account.needs_setup };
+    let session = NewSession { expires_in: SESSION_SECS, needs_setup: account.needs_setup };
     with_session(sign_in, &headers, &account, Some(form.remember_me), Json(session))
 }
 
@@ -105,7 +105,7 @@ async fn known(gateway: &GatewayState, form: &LoginForm) -> Result<Option<UserAc
     if let (PasswordCheck::Outdated, Some(old)) = (check, &hash) {
         let new = passwords.hash(&form.password).await?;
         if let Err(error) = db.rehash_password(&account.user, old, &new).await {
-            tracing::warn!(%error, "failed to store a newer hash of a password");
+            tracing::warn!(%error, "failed to upgrade password hash");
         }
     }
     Ok(Some(account))
@@ -175,12 +175,12 @@ pub(super) async fn initialize(
     let (sign_in, guard) = (&gateway.0.sign_in, &gateway.0.guard);
     let db = gateway.db();
     if db.has_administrator().await? {
-        return Err(late());
+        return Err(already_initialized());
     }
     let is_open = !guard.guards_all()
         && !db.has_accounts().await?
-        && !sign_in.providers.are_there()
-        && origin::is_of_this_machine(peer.ip(), &headers);
+        && !sign_in.providers.is_configured()
+        && origin::is_local_request(peer.ip(), &headers);
     if !is_open {
         guard.require_token(&headers, peer.ip(), &visitor).await?;
     }
@@ -211,7 +211,7 @@ enum NotAdded {
     /// Another account has the e-mail address.
     Taken,
     /// An administrator already exists.
-    Late,
+    AlreadyInitialized,
     /// The store failed.
     Store(StoreError),
 }
@@ -228,7 +228,7 @@ impl From<NotAdded> for ApiError {
             NotAdded::Taken => {
                 Self::coded(StatusCode::BAD_REQUEST, "email_already_exists", "Email already registered")
             }
-            NotAdded::Late => late(),
+            NotAdded::AlreadyInitialized => already_initialized(),
             NotAdded::Store(error) => error.into(),
         }
     }
@@ -245,7 +245,7 @@ async fn audited_add(
         match add.await? {
             AddedAccount::Added => Ok(()),
             AddedAccount::Taken => Err(NotAdded::Taken),
-            AddedAccount::Late => Err(NotAdded::Late),
+            AddedAccount::Late => Err(NotAdded::AlreadyInitialized),
         }
     };
     accounts::audited(db, user, AccountChange::Add, user, added).await
@@ -284,6 +284,6 @@ fn made(
     with_session(sign_in, headers, account, Some(remember), Created(accounts::to_json(account)))
 }
 
-fn late() -> ApiError {
+fn already_initialized() -> ApiError {
     ApiError::coded(StatusCode::CONFLICT, "system_already_initialized", "System already initialized")
 }

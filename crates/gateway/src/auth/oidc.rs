@@ -145,7 +145,7 @@ pub(super) async fn finish(
     let keys = [AttemptKey::From("oidc", login::client(sign_in, &headers, peer.ip()))];
     sign_in.attempt(&keys, "login")?;
     let login = LoginState::read(&headers, &name, &sign_in.key, seconds());
-    let place = match signed_in(&gateway, &name, provider, login.as_ref(), &answer).await {
+    let outcome = match signed_in(&gateway, &name, provider, login.as_ref(), &answer).await {
         Ok(account) => {
             sign_in.limits.succeeded(&keys);
             visitor.prove();
@@ -154,7 +154,7 @@ pub(super) async fn finish(
         Err(SignInEnd::Back(response)) => Ok((HeaderMap::new(), response)),
         Err(SignInEnd::Error(error)) => Err(error),
     };
-    let mut response = place.into_response();
+    let mut response = outcome.into_response();
     cookies::put(login_state::end(&name, origin::is_https(&headers)), response.headers_mut());
     Ok(response)
 }
@@ -182,8 +182,8 @@ fn welcome(
     let sign_in = &gateway.0.sign_in;
     let next: String =
         form_urlencoded::byte_serialize(login.map_or("/", |login| &login.next).as_bytes()).collect();
-    let place = found(&format!("{}/auth/callback?next={next}", sign_in.providers.frontend()));
-    with_session(sign_in, headers, account, login.map(|login| login.remember), place)
+    let destination = found(&format!("{}/auth/callback?next={next}", sign_in.providers.frontend()));
+    with_session(sign_in, headers, account, login.map(|login| login.remember), destination)
 }
 
 async fn signed_in(
@@ -296,6 +296,6 @@ fn seconds() -> i64 {
 }
 
 /// Redirects a browser from the landing path of DeerFlow's frontend to pudu's own page.
-pub(super) async fn landed() -> Redirect {
+pub(super) async fn redirect() -> Redirect {
     Redirect::to("/")
 }

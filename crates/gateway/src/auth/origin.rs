@@ -31,7 +31,7 @@ fn forwarded_for(headers: &HeaderMap, trusted: impl Fn(&IpAddr) -> bool) -> Opti
 }
 
 /// Returns whether the request comes from this machine, and is not forwarded by a proxy for another one.
-pub(super) fn is_of_this_machine(connected: IpAddr, headers: &HeaderMap) -> bool {
+pub(super) fn is_local_request(connected: IpAddr, headers: &HeaderMap) -> bool {
     let is_local =
         |address: &str| address.trim().parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback());
     let addresses = ["x-forwarded-for", "x-real-ip"].iter().flat_map(|name| headers.get_all(*name));
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn proxied_requests_are_remote_unless_all_addresses_are_local() {
         let check = |connected: &str, pairs: &[(&'static str, &str)], expected: bool| {
-            let is_local = is_of_this_machine(connected.parse().unwrap(), &headers(pairs));
+            let is_local = is_local_request(connected.parse().unwrap(), &headers(pairs));
             assert_eq!(is_local, expected, "{connected} {pairs:?}");
         };
         check("127.0.0.1", &[], true);

@@ -1,5 +1,5 @@
-//! Ends streams when their proof becomes invalid: a session, when its account is deleted or gets another password; a
-//! token, when it is revoked; and access without accounts, when the first account is added.
+//! Ends streams when their credentials become invalid: a session, when its account is deleted or gets another password;
+//! a token, when it is revoked; and access without accounts, when the first account is added.
 
 use super::ShownRequest;
 use crate::{GatewayState, auth, http::guests::Visitor};
@@ -52,7 +52,7 @@ impl StreamWatch {
     async fn ended(self) {
         loop {
             tokio::time::sleep(CHECK_INTERVAL).await;
-            let shown = ShownRequest {
+            let request = ShownRequest {
                 method: &self.method,
                 path: self.uri.path(),
                 query: self.uri.query(),
@@ -60,7 +60,7 @@ impl StreamWatch {
                 from: self.from,
                 visitor: &self.visitor,
             };
-            match auth::identify(&self.gateway, shown).await {
+            match auth::identify(&self.gateway, request).await {
                 Err(refusal) if refusal.status() != StatusCode::SERVICE_UNAVAILABLE => return,
                 Ok(_) | Err(_) => {}
             }

@@ -108,15 +108,15 @@ async fn make(
     user: &UserId,
     wanted: WantedToken,
 ) -> Result<Created<Value>, ApiError> {
-    let made = accounts::add_token(&gateway.db(), caller.audit_name(), user, wanted.order()).await;
-    let (token, text) = made.map_err(|error| match error {
+    let created = accounts::add_token(&gateway.db(), caller.audit_name(), user, wanted.order()).await;
+    let (token, text) = created.map_err(|error| match error {
         // The same status as in DeerFlow.
         AccountError::Token(_) => ApiError::bad_request(error.to_string()),
         error => error.into(),
     })?;
-    let mut shown = accounts::shown_token(&token);
-    shown["token"] = text.into();
-    Ok(Created(shown))
+    let mut body = accounts::shown_token(&token);
+    body["token"] = text.into();
+    Ok(Created(body))
 }
 
 async fn revoked(

@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn the_manifest_is_complete() {
-        let (mut there, mut listed) = (BTreeSet::new(), BTreeSet::new());
-        below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/console/vendor/files"), "", &mut there);
+        let (mut existing, mut listed) = (BTreeSet::new(), BTreeSet::new());
+        below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/console/vendor/files"), "", &mut existing);
         for package in packages() {
             let name = text(&package, "name");
             assert!(LICENSES.contains(&text(&package, "license")), "{name}");
@@ -96,7 +96,7 @@ mod tests {
             listed.extend(files.iter().map(|file| format!("{folder}/{}", text(file, "name"))));
             assert!(listed.contains(&format!("{folder}/LICENSE")), "{name}");
         }
-        assert_eq!(there, listed);
+        assert_eq!(existing, listed);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Checks of the page's texts: each has a translation, and no translation is unused.
+//! Tests that every UI string has a translation and no translation is stale.
 
 use super::{PAGE, PAGE_FILES};
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ fn key(mut rest: &str) -> String {
     key
 }
 
-/// Returns the length of an expression that ends with a brace.
+/// Returns the length of a template expression, up to its closing brace.
 fn length(expression: &str) -> usize {
     let mut depth = 0;
     let end = expression.char_indices().find(|(_, letter)| {
@@ -51,7 +51,7 @@ fn length(expression: &str) -> usize {
     end.unwrap().0
 }
 
-/// Returns the texts of the document that people read or that screen readers speak.
+/// Returns the document's visible strings and accessibility labels.
 fn document_texts(document: &str) -> Vec<&str> {
     let body = document.split_once("<body>").unwrap().1;
     let texts = body.split('>').filter_map(|part| part.split('<').next()).map(str::trim);
@@ -64,7 +64,7 @@ fn document_texts(document: &str) -> Vec<&str> {
 }
 
 #[test]
-fn each_text_of_the_page_is_translated_once_and_none_is_left_over() {
+fn each_text_of_the_page_is_translated_once_and_no_translation_is_stale() {
     let scripts = PAGE_FILES.iter().filter(|(name, _)| name.ends_with(".js") && *name != "words.js");
     let mut texts: BTreeSet<String> = scripts.flat_map(|(_, script)| marked(script)).collect();
     texts.extend(document_texts(PAGE).into_iter().map(str::to_owned));
@@ -72,10 +72,11 @@ fn each_text_of_the_page_is_translated_once_and_none_is_left_over() {
     let translated: BTreeSet<String> = rows.iter().map(|(english, _)| (*english).to_owned()).collect();
     assert_eq!(translated.len(), rows.len(), "a text occurs twice");
     assert_eq!(texts.difference(&translated).collect::<Vec<_>>(), [""; 0], "not translated");
-    assert_eq!(translated.difference(&texts).collect::<Vec<_>>(), [""; 0], "left over");
-    let places = |text: &str| (0..9).map(|at| text.matches(&format!("{{{at}}}")).count()).collect::<Vec<_>>();
+    assert_eq!(translated.difference(&texts).collect::<Vec<_>>(), [""; 0], "stale");
+    let placeholder_counts =
+        |text: &str| (0..9).map(|at| text.matches(&format!("{{{at}}}")).count()).collect::<Vec<_>>();
     for (english, chinese) in rows {
-        assert_eq!(places(english), places(chinese), "{english}");
+        assert_eq!(placeholder_counts(english), placeholder_counts(chinese), "{english}");
     }
 }
 

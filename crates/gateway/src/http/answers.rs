@@ -1,4 +1,4 @@
-//! Responses shared by several routes.
+//! Response types shared by several routes.
 
 use super::json::Json;
 use axum::{

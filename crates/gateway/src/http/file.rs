@@ -62,19 +62,21 @@ pub(crate) async fn linked(
     headers: HeaderMap,
 ) -> Response {
     let shared = &gateway.0.shared;
-    let gone = || (StatusCode::NOT_FOUND, "this link is invalid or has expired\n").into_response();
-    let Some(opened) = shared.links.read(&token, clock::now()) else { return gone() };
+    let not_found = || (StatusCode::NOT_FOUND, "this link is invalid or has expired\n").into_response();
+    let Some(opened) = shared.links.read(&token, clock::now()) else { return not_found() };
     visitor.prove();
     if let Some(kept) = opened.kept() {
-        let Some(path) = sent::kept(&shared.home, kept) else { return gone() };
-        let Ok(file) = tokio::fs::File::open(path).await else { return gone() };
+        let Some(path) = sent::kept(&shared.home, kept) else { return not_found() };
+        let Ok(file) = tokio::fs::File::open(path).await else { return not_found() };
         let file = file.into_std().await;
-        return send(&headers, file, sent::ASKED, FileDisposition::Download).await.unwrap_or_else(|_| gone());
+        return send(&headers, file, sent::ASKED, FileDisposition::Download)
+            .await
+            .unwrap_or_else(|_| not_found());
     }
-    let Ok(files) = shared.agent.files(&opened.thread).await else { return gone() };
-    let Ok((file, _)) = files.open(&opened.path).await else { return gone() };
+    let Ok(files) = shared.agent.files(&opened.thread).await else { return not_found() };
+    let Ok((file, _)) = files.open(&opened.path).await else { return not_found() };
     let name = opened.path.rsplit('/').next().unwrap_or_default();
-    send(&headers, file, name, FileDisposition::Download).await.unwrap_or_else(|_| gone())
+    send(&headers, file, name, FileDisposition::Download).await.unwrap_or_else(|_| not_found())
 }
 
 /// Sends an open file, or the requested part.
@@ -118,7 +120,7 @@ pub(crate) fn send_bytes(bytes: Vec<u8>, name: &str, show: FileDisposition) -> R
 fn described(name: &str, kind: &str, show: FileDisposition) -> HeaderMap {
     let runs = show == FileDisposition::Framed && is_active(kind);
     let attached = show == FileDisposition::Download || (is_active(kind) && !runs);
-    let place = if attached { "attachment" } else { "inline" };
+    let disposition = if attached { "attachment" } else { "inline" };
     let name = in_address(name);
     // A download is always bytes, so that browsers do not guess another type.
     let kind = match show {
@@ -128,7 +130,7 @@ fn described(name: &str, kind: &str, show: FileDisposition) -> HeaderMap {
     };
     let pairs = [
         (header::CONTENT_TYPE, kind),
-        (header::CONTENT_DISPOSITION, format!("{place}; filename*=UTF-8''{name}")),
+        (header::CONTENT_DISPOSITION, format!("{disposition}; filename*=UTF-8''{name}")),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
         (header::CONTENT_SECURITY_POLICY, if runs { FRAMED_POLICY } else { SHOWN_POLICY }.to_owned()),
         (header::CACHE_CONTROL, if attached { "private, no-store" } else { "private, no-cache" }.to_owned()),

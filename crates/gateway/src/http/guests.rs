@@ -1,5 +1,5 @@
-//! Connections without a proven caller. Such a guest keeps its place only until another client needs it. A client with
-//! many silent connections therefore shuts out only itself.
+//! Connections whose caller is not authenticated. Such a guest keeps its place only until another client needs it. A
+//! client with many silent connections therefore shuts out only itself.
 
 use super::failures::network;
 use std::{
@@ -101,8 +101,8 @@ impl Guests {
         for entry in book.unproved() {
             *counts.entry(entry.from).or_default() += 1;
         }
-        let most = counts.into_iter().max_by_key(|(_, count)| *count);
-        let first = most.and_then(|(from, _)| book.unproved().find(|entry| entry.from == from));
+        let largest = counts.into_iter().max_by_key(|(_, count)| *count);
+        let first = largest.and_then(|(from, _)| book.unproved().find(|entry| entry.from == from));
         first.inspect(|entry| entry.leave.cancel()).is_some()
     }
 
@@ -123,9 +123,9 @@ mod tests {
     use super::*;
 
     fn gone(guests: &[(Visitor, Guest)]) -> Vec<usize> {
-        let gone =
+        let left_index =
             |(index, (_, guest)): (usize, &(Visitor, Guest))| guest.leave.is_cancelled().then_some(index);
-        guests.iter().enumerate().filter_map(gone).collect()
+        guests.iter().enumerate().filter_map(left_index).collect()
     }
 
     #[test]

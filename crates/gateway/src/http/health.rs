@@ -66,7 +66,7 @@ pub(crate) async fn ready(gateway: GatewayState) -> (StatusCode, Json<Value>) {
     let model = !shared.agent.models().is_empty();
     let draining = shared.drain.is_cancelled();
     let mut channels = serde_json::Map::new();
-    let (mut there, mut away, mut full) = (0, Vec::new(), Vec::new());
+    let (mut ready_bots, mut away, mut full) = (0, Vec::new(), Vec::new());
     for (name, account) in shared.accounts.all() {
         let state = account.channel().health().state;
         channels.insert(name.clone(), json!(state));
@@ -76,7 +76,7 @@ pub(crate) async fn ready(gateway: GatewayState) -> (StatusCode, Json<Value>) {
         match state {
             // The page's account is always ready, so it does not count as a connected platform.
             _ if name == local::ACCOUNT => {}
-            HealthState::Ready => there += 1,
+            HealthState::Ready => ready_bots += 1,
             _ => away.push(name),
         }
     }
@@ -85,7 +85,7 @@ pub(crate) async fn ready(gateway: GatewayState) -> (StatusCode, Json<Value>) {
         0 => full.is_empty(),
         _ => platforms.clone().any(|name| !full.contains(name)),
     };
-    let connected = there > 0 || away.is_empty();
+    let connected = ready_bots > 0 || away.is_empty();
     let ready = store && room && model && connected && !draining;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let facts = json!({

@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn a_list_is_refused_for_a_body_with_keys() {
-        let named = NamedKeys { name: Some("a".to_owned()), count: 2, parts: Vec::new() };
-        assert_eq!(read::<NamedKeys>(br#"{"name": "a", "count": 2}"#).unwrap(), named);
+        let expected = NamedKeys { name: Some("a".to_owned()), count: 2, parts: Vec::new() };
+        assert_eq!(read::<NamedKeys>(br#"{"name": "a", "count": 2}"#).unwrap(), expected);
         assert_eq!(read::<NamedKeys>(b"{}").unwrap(), NamedKeys::default());
         for wrong in ["[]", "[null, 2]", "[\"a\", 2]", "7", "null", "\"a\"", "{\"other\": 1}", ""] {
             assert!(read::<NamedKeys>(wrong.as_bytes()).is_err(), "{wrong}");

@@ -52,18 +52,18 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Serves until `stop`, then lets running requests finish.
 pub(crate) async fn serve(listener: TcpListener, app: Router, stop: CancellationToken) {
-    let most = MAX_CONNECTIONS.min(open_files() / SHARE_OF_FILES);
-    serve_within(listener, app, stop, ConnectionLimit::new(most, SPARE)).await;
+    let limit = MAX_CONNECTIONS.min(open_files() / SHARE_OF_FILES);
+    serve_within(listener, app, stop, ConnectionLimit::new(limit, SPARE)).await;
 }
 
 /// Raises the process's limit of open files as far as possible, and returns it.
 fn open_files() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let wanted = maximum.unwrap_or(WANTED_FILES).min(WANTED_FILES);
+    let target = maximum.unwrap_or(WANTED_FILES).min(WANTED_FILES);
     let now = current.unwrap_or(u64::MAX);
     let raised =
-        now < wanted && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).is_ok();
-    usize::try_from(if raised { wanted } else { now }).unwrap_or(usize::MAX)
+        now < target && setrlimit(Resource::Nofile, Rlimit { current: Some(target), maximum }).is_ok();
+    usize::try_from(if raised { target } else { now }).unwrap_or(usize::MAX)
 }
 
 async fn serve_within(
@@ -124,9 +124,9 @@ struct Taken {
 }
 
 impl ConnectionLimit {
-    fn new(most: usize, spare: usize) -> Self {
-        let (usual, spare) = (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(spare)));
-        Self { usual, spare, guests: Guests::new(most / SHARE), warned: None }
+    fn new(limit: usize, spare: usize) -> Self {
+        let (usual, spare) = (Arc::new(Semaphore::new(limit)), Arc::new(Semaphore::new(spare)));
+        Self { usual, spare, guests: Guests::new(limit / SHARE), warned: None }
     }
 
     /// Waits for a place, and accepts a connection.
@@ -211,7 +211,7 @@ mod tests {
     #[tokio::test]
     async fn connections_above_the_limit_are_refused_except_for_health() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (place, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
+        let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
         let proved = |Extension(visitor): Extension<Visitor>| async move { visitor.prove() };
         let app = Router::new()
             .route("/", get(|| async { "page" }))
@@ -220,22 +220,22 @@ mod tests {
         let server = tokio::spawn(serve_within(listener, app, stop.clone(), ConnectionLimit::new(2, 1)));
         let mut idle = Vec::new();
         for _ in 0..2 {
-            let mut stream = TcpStream::connect(place).await.unwrap();
+            let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(b"GET /prove HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
             assert_ne!(stream.read(&mut [0; 100]).await.unwrap(), 0);
             idle.push(stream);
         }
         for _ in 0..3 {
-            let response = ask(place, "/").await;
+            let response = ask(address, "/").await;
             assert_eq!(
                 (response.status().as_u16(), &response.headers()["retry-after"]),
                 (503, &"1".parse().unwrap())
             );
             assert_eq!(response.headers()["connection"], "close");
-            assert_eq!(ask(place, "/health").await.text().await.unwrap(), "well");
+            assert_eq!(ask(address, "/health").await.text().await.unwrap(), "well");
         }
         drop(idle);
-        while ask(place, "/").await.status().as_u16() != 200 {}
+        while ask(address, "/").await.status().as_u16() != 200 {}
         stop.cancel();
         server.await.unwrap();
     }

@@ -1,4 +1,5 @@
-//! Messages about invalid values: serde's errors without Rust types, and without text values, which may be passwords.
+//! Error messages about invalid values: serde's errors without Rust types, and without text values, which may be
+//! passwords.
 
 use serde_json::Value;
 

@@ -217,10 +217,10 @@ fn errors() -> Value {
 fn components(schemas: [&mut SchemaGenerator; 2]) -> Value {
     let mut all: Map<String, Value> =
         schemas.into_iter().flat_map(|schemas| schemas.take_definitions(true)).collect();
-    let named = shapes::NAMED
+    let named_shapes = shapes::NAMED
         .iter()
         .map(|(name, shape)| ((*name).to_owned(), shapes::schema(shape).unwrap_or_default()));
-    all.extend(named);
+    all.extend(named_shapes);
     let detail = "A sentence for people, or an object with a code or a list of places for programs.";
     let error = json!({ "type": "object", "required": ["detail"], "properties": { "detail": { "description": detail } } });
     all.insert("Error".to_owned(), error);

@@ -70,9 +70,9 @@ fn rows(document: &Value) -> BTreeMap<&str, String> {
         for (method, operation) in methods.as_object().into_iter().flatten() {
             let parameters = operation["parameters"].as_array().into_iter().flatten();
             let query = parameters.filter(|one| one["in"] == "query").filter_map(|one| one["name"].as_str());
-            let mut asked: Vec<String> = query.map(|name| format!("`{name}`")).collect();
+            let mut inputs: Vec<String> = query.map(|name| format!("`{name}`")).collect();
             let bodies = operation["requestBody"]["content"].as_object().into_iter().flatten();
-            asked.extend(bodies.map(|(kind, body)| shape(&body["schema"]).unwrap_or_else(|| kind.clone())));
+            inputs.extend(bodies.map(|(kind, body)| shape(&body["schema"]).unwrap_or_else(|| kind.clone())));
             let answers = operation["responses"].as_object().into_iter().flatten();
             let answers: Vec<String> = answers.map(|(status, answer)| answered(status, answer)).collect();
             let _ = writeln!(
@@ -80,7 +80,7 @@ fn rows(document: &Value) -> BTreeMap<&str, String> {
                 "| `{} {path}` | {} | {} | {} |",
                 method.to_ascii_uppercase(),
                 operation["summary"].as_str().unwrap_or_default(),
-                asked.join(", "),
+                inputs.join(", "),
                 answers.join(", "),
             );
         }
@@ -90,22 +90,23 @@ fn rows(document: &Value) -> BTreeMap<&str, String> {
 
 fn answered(status: &str, answer: &Value) -> String {
     let contents = answer["content"].as_object().into_iter().flatten();
-    let shown = contents.filter_map(|(kind, content)| match kind.as_str() {
+    let shapes = contents.filter_map(|(kind, content)| match kind.as_str() {
         "application/json" => shape(&content["schema"]),
         other => Some(format!("`{other}`")),
     });
-    let shown: Vec<String> = shown.collect();
-    format!("{status} {}", shown.join(" or ")).trim_end().to_owned()
+    let shapes: Vec<String> = shapes.collect();
+    format!("{status} {}", shapes.join(" or ")).trim_end().to_owned()
 }
 
 /// Describes a type by its name, or by its keys.
 fn shape(schema: &Value) -> Option<String> {
-    let named = |schema: &Value| schema["$ref"].as_str()?.rsplit_once('/').map(|(_, name)| name.to_owned());
-    if let Some(name) = named(schema) {
+    let schema_name =
+        |schema: &Value| schema["$ref"].as_str()?.rsplit_once('/').map(|(_, name)| name.to_owned());
+    if let Some(name) = schema_name(schema) {
         return Some(format!("`{name}`"));
     }
     match schema["type"].as_str()? {
-        "array" => named(&schema["items"]).map(|name| format!("list of `{name}`")),
+        "array" => schema_name(&schema["items"]).map(|name| format!("list of `{name}`")),
         "object" if schema["properties"].is_object() => Some(keys(schema)),
         kind => Some(kind.to_owned()),
     }

@@ -35,8 +35,8 @@ pub(crate) async fn write(
         return Err(ApiError::too_large("the profile is too large; the limit is 64 KiB"));
     }
     let content = Some(content.trim().to_owned()).filter(|content| !content.is_empty());
-    let kept = gateway.agent().set_profile(&caller.user, content.clone()).await;
-    kept.map_err(|error| failed(&error))?;
+    let saved = gateway.agent().set_profile(&caller.user, content.clone()).await;
+    saved.map_err(|error| failed(&error))?;
     Ok(Json(ShownProfile { content }))
 }
 

@@ -77,10 +77,10 @@ pub(crate) async fn answer(
     let (Some(id), Some(method), Some(params)) = (body["id"].as_u64(), body["method"].as_str(), params)
     else {
         let message = "a command is {id, method, params}: a whole number, a text and an object";
-        let told = json!({
+        let error = json!({
             "type": "error", "id": null, "error": "invalid_argument", "message": message, "detail": message,
         });
-        return Ok((StatusCode::BAD_REQUEST, Json(told)).into_response());
+        return Ok((StatusCode::BAD_REQUEST, Json(error)).into_response());
     };
     let newest = gateway.db().newest_row(&thread).await?;
     let command =
@@ -89,12 +89,12 @@ pub(crate) async fn answer(
     match carried {
         Ok(AnsweredCommand { result, headers }) => {
             let meta = json!({ "applied_through_seq": number_at(newest), "thread_id": thread });
-            let told = json!({ "type": "success", "id": id, "result": result, "meta": meta });
-            Ok((headers, Scrubbed(told)).into_response())
+            let response = json!({ "type": "success", "id": id, "result": result, "meta": meta });
+            Ok((headers, Scrubbed(response)).into_response())
         }
         Err(CommandRefusal::Code(code, message)) => {
-            let told = json!({ "type": "error", "id": id, "error": code, "message": message });
-            Ok(Scrubbed(told).into_response())
+            let response = json!({ "type": "error", "id": id, "error": code, "message": message });
+            Ok(Scrubbed(response).into_response())
         }
         Err(CommandRefusal::Error(error)) => Err(error),
     }
@@ -160,8 +160,8 @@ impl ThreadCommand<'_> {
             }
             Some(id) => {
                 let id = RunId::from(id.as_str().unwrap_or_default());
-                let named = db.run(&id).await.map_err(ApiError::from)?;
-                named.filter(|row| row.thread == *self.thread)
+                let requested = db.run(&id).await.map_err(ApiError::from)?;
+                requested.filter(|row| row.thread == *self.thread)
             }
         };
         let Some(row) = found else { return refuse("no_such_run", "the thread has no such run") };

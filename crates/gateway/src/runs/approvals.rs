@@ -51,7 +51,7 @@ pub(crate) async fn list(
     ThreadPath(thread): ThreadPath,
 ) -> Result<Scrubbed<Vec<ListedApproval>>, ApiError> {
     if gateway.db().client_thread(&thread).await?.is_none() {
-        return Err(thread::missing());
+        return Err(thread::not_found());
     }
     let (names, mut open) = (UserNames::read(&gateway.db()).await?, Vec::new());
     for live in gateway.runs().live_runs(&thread) {
@@ -84,17 +84,17 @@ pub(crate) async fn decide_call(
     id: &str,
     approved: bool,
 ) -> Result<ListedApproval, ApiError> {
-    let asked = find(gateway, thread, id).await?.ok_or_else(unknown)?;
-    if asked.decision.is_none() {
-        check_waits(gateway, &asked).await?;
+    let approval = find(gateway, thread, id).await?.ok_or_else(unknown)?;
+    if approval.decision.is_none() {
+        check_waits(gateway, &approval).await?;
     }
     let approvals = gateway.agent().approvals();
     let deciding = tokio::time::timeout(STORE_TIMEOUT, approvals.decide(id, approved, by)).await;
-    let asked = deciding.map_err(|late| ApiError::store(&late))??.ok_or_else(unknown)?;
+    let approval = deciding.map_err(|late| ApiError::store(&late))??.ok_or_else(unknown)?;
     let names = UserNames::read(&gateway.db()).await?;
-    match &asked.decision {
+    match &approval.decision {
         Some(ApprovalDecision { by: Some(_), approved: first, .. }) if *first == approved => {
-            Ok(ListedApproval::new(&asked, None, &names))
+            Ok(ListedApproval::new(&approval, None, &names))
         }
         Some(ApprovalDecision { by: Some(by), approved: first, .. }) => {
             let word = if *first { "approved" } else { "denied" };
@@ -111,11 +111,11 @@ async fn find(gateway: &GatewayState, thread: &ThreadId, id: &str) -> Result<Opt
 }
 
 /// Refuses a decision if no run is waiting for it any more.
-async fn check_waits(gateway: &GatewayState, asked: &Approval) -> Result<(), ApiError> {
-    if asked.deadline <= clock::now() {
+async fn check_waits(gateway: &GatewayState, approval: &Approval) -> Result<(), ApiError> {
+    if approval.deadline <= clock::now() {
         return Err(late());
     }
-    let (run, _) = told_call(&asked.run, &asked.call);
+    let (run, _) = told_call(&approval.run, &approval.call);
     match gateway.db().run(&run).await? {
         Some(row) if row.ended.is_none() => Ok(()),
         _ => Err(ApiError::gone("the run has ended and no longer waits for a decision")),
@@ -131,9 +131,9 @@ fn late() -> ApiError {
 }
 
 impl ListedApproval {
-    fn new(asked: &Approval, whole: Option<&str>, names: &UserNames) -> Self {
-        let (run_id, call) = told_call(&asked.run, &asked.call);
-        let decision = asked.decision.as_ref();
+    fn new(approval: &Approval, whole: Option<&str>, names: &UserNames) -> Self {
+        let (run_id, call) = told_call(&approval.run, &approval.call);
+        let decision = approval.decision.as_ref();
         let status = match decision {
             None => "open",
             Some(ApprovalDecision { by: None, .. }) => "expired",
@@ -141,14 +141,14 @@ impl ListedApproval {
             Some(_) => "denied",
         };
         Self {
-            id: asked.id.clone(),
+            id: approval.id.clone(),
             run_id,
             call_id: call.to_string(),
-            tool: asked.tool.clone(),
-            request: asked.request.clone(),
+            tool: approval.tool.clone(),
+            request: approval.request.clone(),
             whole: whole.map(str::to_owned),
-            asked_at: iso(asked.asked),
-            deadline: iso(asked.deadline),
+            asked_at: iso(approval.asked),
+            deadline: iso(approval.deadline),
             status,
             decided_by: decision.and_then(|decision| decision.by.as_deref()).map(|by| names.named(by)),
             decided_at: decision.map(|decision| iso(decision.at)),

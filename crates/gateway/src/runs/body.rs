@@ -210,12 +210,12 @@ impl RunBody {
 
     /// Parses the maximum number of model calls, if the client sets it. As in DeerFlow, booleans, zero and negative
     /// numbers count as missing.
-    pub(crate) fn steps(&self, most: u32) -> Result<Option<u32>, ApiError> {
+    pub(crate) fn steps(&self, max: u32) -> Result<Option<u32>, ApiError> {
         let limit = &self.config["recursion_limit"];
-        let whole = limit.as_f64().filter(|steps| steps.fract() == 0.0);
-        match whole {
+        let whole_number = limit.as_f64().filter(|steps| steps.fract() == 0.0);
+        match whole_number {
             // A number above the maximum is lowered to it.
-            Some(steps) if steps > 0.0 => Ok(Some((steps as u32).min(most))),
+            Some(steps) if steps > 0.0 => Ok(Some((steps as u32).min(max))),
             None if !(limit.is_null() || limit.is_boolean()) => {
                 Err(ApiError::invalid(not("config.recursion_limit", "a whole number", limit)))
             }
@@ -238,9 +238,9 @@ impl RunBody {
             &self.checkpoint["checkpoint_id"],
             &self.config["configurable"]["checkpoint_id"],
         ];
-        let mut named = places.into_iter().filter(|id| !id.is_null());
-        let Some(id) = named.next() else { return Ok(None) };
-        if named.any(|other| other != id) {
+        let mut ids = places.into_iter().filter(|id| !id.is_null());
+        let Some(id) = ids.next() else { return Ok(None) };
+        if ids.any(|other| other != id) {
             return Err(ApiError::invalid("checkpoint_id: the request names two different checkpoints"));
         }
         checkpoint::wanted(id, &Value::Null).map_err(ApiError::invalid)
@@ -261,9 +261,9 @@ impl RunBody {
                 return Err(ApiError::invalid(not("input", "an object, a list of messages or text", input)));
             }
         };
-        let said = input::messages(list).map_err(|why| ApiError::bad_request(format!("input.{why}")))?;
-        let Some(answer) = self.answer()? else { return Ok(said) };
-        if !said.is_empty() {
+        let messages = input::messages(list).map_err(|why| ApiError::bad_request(format!("input.{why}")))?;
+        let Some(answer) = self.answer()? else { return Ok(messages) };
+        if !messages.is_empty() {
             return Err(ApiError::invalid(
                 "command: send the answer in `resume` or in the input, not in both",
             ));

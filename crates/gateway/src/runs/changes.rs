@@ -71,9 +71,9 @@ pub(crate) async fn summary(
     Ok((!changes.files.is_empty()).then(|| to_json(changes, None, &query)))
 }
 
-fn to_json(changes: WorkspaceChanges, reason: Option<&str>, asked: &ChangesQuery) -> Value {
-    let mut files = if asked.include_files == Some(false) { Vec::new() } else { changes.files };
-    if asked.include_diff == Some(false) {
+fn to_json(changes: WorkspaceChanges, reason: Option<&str>, query: &ChangesQuery) -> Value {
+    let mut files = if query.include_files == Some(false) { Vec::new() } else { changes.files };
+    if query.include_diff == Some(false) {
         files.iter_mut().for_each(|file| file.diff = None);
     }
     json!({

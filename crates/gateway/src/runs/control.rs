@@ -87,8 +87,8 @@ impl FromRequest<GatewayState> for RequestedRun {
         let caller = Caller::from_request_parts(&mut parts, gateway).await?;
         let in_path = path_parameter(&mut parts, gateway, "thread").await?;
         let Json(body) = Json::<RunBody>::from_request(Request::from_parts(parts, body), gateway).await?;
-        let named = in_path.as_deref().map_or_else(|| body.thread(), |id| Ok(Some(id)))?;
-        let Some(id) = named else {
+        let requested = in_path.as_deref().map_or_else(|| body.thread(), |id| Ok(Some(id)))?;
+        let Some(id) = requested else {
             return Ok(Self { thread: gateway.agent().new_thread(), is_new_thread: true, body });
         };
         let thread = thread::id(id)?;
@@ -151,8 +151,9 @@ async fn waited(gateway: &GatewayState, accepted: &AcceptedRun) -> Result<String
             .await
             .map_err(|_| "the daemon is shutting down; the run resumes after the restart")?;
     }
-    let told = outcome(gateway, &accepted.thread, &accepted.run).await;
-    told.map(|told| scrub::hide_in_talk(&told).into_owned())
+    let result = outcome(gateway, &accepted.thread, &accepted.run).await;
+    result
+        .map(|result| scrub::hide_in_talk(&result).into_owned())
         .map_err(|_| "the database does not respond at the moment")
 }
 
@@ -176,9 +177,9 @@ async fn outcome(gateway: &GatewayState, thread: &ThreadId, run: &RunId) -> Resu
     let values = gateway.client().values(&thread).await?;
     let failed = row.and_then(|row| row.outcome()).and_then(|outcome| failure(&outcome));
     let Some((name, message)) = failed else { return Ok(values.get().to_owned()) };
-    let mut told: Value = serde_json::from_str(values.get()).unwrap_or_default();
-    told["__error__"] = json!({ "error": name, "message": message });
-    Ok(told.to_string())
+    let mut body: Value = serde_json::from_str(values.get()).unwrap_or_default();
+    body["__error__"] = json!({ "error": name, "message": message });
+    Ok(body.to_string())
 }
 
 /// Starts a run and returns at once.
@@ -293,27 +294,27 @@ pub(crate) async fn follow(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let asked = FollowQuery::read(query.as_deref()).map_err(ApiError::invalid)?;
+    let follow = FollowQuery::read(query.as_deref()).map_err(ApiError::invalid)?;
     // A page of another site can make a browser send GET requests.
-    if asked.action.is_some() && method != Method::POST {
+    if follow.action.is_some() && method != Method::POST {
         return Err(ApiError::wrong_method("send POST to stop a run"));
     }
     let ReadableRun { thread, row } = run?;
-    if asked.stops() {
+    if follow.stops() {
         check_owner(&caller, &thread)?;
     }
     let mut unknown = Vec::new();
-    let modes = Modes::from_query(&asked.stream_modes, &mut unknown).map_err(ApiError::invalid)?;
+    let modes = Modes::from_query(&follow.stream_modes, &mut unknown).map_err(ApiError::invalid)?;
     let modes = modes.or_else(|| stored_modes(&row)).unwrap_or(Modes { values: true, ..Modes::default() });
-    if let Some(action) = asked.action.as_deref() {
-        stop(&gateway, &row, action, asked.waits).await?;
-        if asked.waits {
+    if let Some(action) = follow.action.as_deref() {
+        stop(&gateway, &row, action, follow.waits).await?;
+        if follow.waits {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
     }
     let ignored = Ignored::of_run(unknown, Vec::new());
     let PreferredLanguage(language) = PreferredLanguage::from_headers(&gateway, &headers);
-    let followed = FollowRequest { row, modes, ignored, cancels: asked.cancels, language };
+    let followed = FollowRequest { row, modes, ignored, cancels: follow.cancels, language };
     Ok(rejoin(&gateway, followed, &headers))
 }
 

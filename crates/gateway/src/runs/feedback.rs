@@ -51,8 +51,8 @@ pub(crate) async fn put(
         created: clock::now(),
     };
     gateway.db().put_feedback(feedback).await?;
-    let kept = of_run(&gateway, &caller, &run).await?;
-    kept.last().map(|kept| Json(kept.into())).ok_or_else(missing)
+    let ratings = of_run(&gateway, &caller, &run).await?;
+    ratings.last().map(|rating| Json(rating.into())).ok_or_else(missing)
 }
 
 /// Lists the caller's feedback on a run.

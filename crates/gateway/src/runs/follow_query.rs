@@ -16,17 +16,17 @@ pub(crate) struct FollowQuery {
 impl FollowQuery {
     /// Parses a query, which may contain several modes.
     pub(crate) fn read(query: Option<&str>) -> Result<Self, String> {
-        let mut asked = Self::default();
+        let mut parsed = Self::default();
         for (key, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             match &*key {
-                "stream_mode" | "stream_mode[]" => asked.stream_modes.push(value.into_owned()),
-                "cancel_on_disconnect" => asked.cancels = flag_of(&key, &value)?,
-                "action" => asked.action = Some(value.into_owned()),
-                "wait" => asked.waits = flag_of(&key, &value)?,
+                "stream_mode" | "stream_mode[]" => parsed.stream_modes.push(value.into_owned()),
+                "cancel_on_disconnect" => parsed.cancels = flag_of(&key, &value)?,
+                "action" => parsed.action = Some(value.into_owned()),
+                "wait" => parsed.waits = flag_of(&key, &value)?,
                 _ => {}
             }
         }
-        Ok(asked)
+        Ok(parsed)
     }
 
     /// Returns whether the request stops the run, now or when its reader disconnects.

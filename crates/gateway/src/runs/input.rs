@@ -99,19 +99,19 @@ fn message(sent: &Value) -> Result<InputMessage, String> {
 /// images, because the images are in the thread's uploads.
 fn kept(message: &Message, fields: Map<String, Value>, content: Value, images: &[Attachment]) -> Value {
     let is_other = |key: &String| !OWN.contains(&key.as_str());
-    let mut kept: Map<String, Value> =
+    let mut others: Map<String, Value> =
         fields.into_iter().filter(|(key, value)| is_other(key) && !value.is_null()).collect();
-    if let Some(Value::Object(extra)) = kept.get_mut("additional_kwargs") {
+    if let Some(Value::Object(extra)) = others.get_mut("additional_kwargs") {
         extra.retain(|key, _| !SERVERS_OWN.contains(&key.as_str()));
     }
-    kept.retain(|_, value| value.as_object().is_none_or(|object| !object.is_empty()));
+    others.retain(|_, value| value.as_object().is_none_or(|object| !object.is_empty()));
     if content.is_array() && images.is_empty() {
-        kept.insert("content".into(), content);
+        others.insert("content".into(), content);
     }
     match message {
-        Message::Reminder(_) => Value::Object(kept),
-        _ if kept.is_empty() => Value::Null,
-        _ => Value::Object(kept),
+        Message::Reminder(_) => Value::Object(others),
+        _ if others.is_empty() => Value::Null,
+        _ => Value::Object(others),
     }
 }
 

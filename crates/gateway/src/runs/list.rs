@@ -49,14 +49,14 @@ pub(crate) async fn list(
 async fn wanted_runs(
     gateway: &GatewayState,
     thread: &ThreadId,
-    asked: &RunsQuery,
+    query: &RunsQuery,
 ) -> Result<Vec<RunRow>, ApiError> {
     let db = gateway.db();
-    let (limit, mut skipped) = (asked.limit.unwrap_or(LISTED.0), asked.offset.unwrap_or(0));
+    let (limit, mut skipped) = (query.limit.unwrap_or(LISTED.0), query.offset.unwrap_or(0));
     if !(1..=LISTED.1).contains(&limit) {
         return Err(ApiError::invalid(format!("limit must be a whole number from 1 to {}", LISTED.1)));
     }
-    if let Some(unknown) = asked.status.as_deref().filter(|status| !run::STATUSES.contains(status)) {
+    if let Some(unknown) = query.status.as_deref().filter(|status| !run::STATUSES.contains(status)) {
         let why =
             format!("status: unknown status `{unknown}`; the statuses are {}", run::STATUSES.join(", "));
         return Err(ApiError::invalid(why));
@@ -67,7 +67,7 @@ async fn wanted_runs(
         let page = db.thread_runs(thread, READ_RUNS, from).await?;
         let is_last = i64::try_from(page.len()).is_ok_and(|found| found < READ_RUNS);
         for row in page {
-            match asked.status.as_deref() {
+            match query.status.as_deref() {
                 Some(status) if status != run::status(&row) => {}
                 _ if skipped > 0 => skipped -= 1,
                 _ => wanted.push(row),

@@ -50,8 +50,8 @@ impl NamedOptions {
         let mut options = Map::new();
         for (_, place) in &places[..3] {
             // Null counts as missing.
-            let said = place.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-            options.extend(said.map(|(key, value)| (key.clone(), value.clone())));
+            let present = place.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+            options.extend(present.map(|(key, value)| (key.clone(), value.clone())));
         }
         Ok(Self(options))
     }
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn an_agent_can_be_named_in_any_place_and_an_empty_name_is_none() {
-        let named = |config: Value, context: Value| {
+        let model_of = |config: Value, context: Value| {
             NamedOptions::read(&config, &context)
                 .unwrap()
                 .agent()
@@ -199,9 +199,9 @@ mod tests {
             (json!({"context": {"agent_name": "b"}}), json!({"agent_name": "a"}), "b"),
             (Value::Null, json!({"agent_name": " "}), ""),
         ] {
-            assert_eq!(named(config, context), Ok(expect.to_owned()));
+            assert_eq!(model_of(config, context), Ok(expect.to_owned()));
         }
-        assert!(named(Value::Null, json!({"agent_name": 5})).is_err());
+        assert!(model_of(Value::Null, json!({"agent_name": 5})).is_err());
         let makes = |context: Value| NamedOptions::read(&Value::Null, &context).unwrap().is_bootstrap();
         assert_eq!([json!({}), json!({"is_bootstrap": true})].map(makes), [Ok(false), Ok(true)]);
         assert!(makes(json!({"is_bootstrap": "true"})).is_err());
@@ -216,20 +216,20 @@ mod tests {
                 (model.unwrap_or_default(), thinking.map(Thinking::name).unwrap_or_default().to_owned())
             })
         };
-        let good = |model: &str, thinking: &str| Ok((model.to_owned(), thinking.to_owned()));
+        let chosen = |model: &str, thinking: &str| Ok((model.to_owned(), thinking.to_owned()));
         let bad =
             |status: u16, detail: &str| Err(ApiError::new(StatusCode::from_u16(status).unwrap(), detail));
         for (config, context, expect) in [
-            (Value::Null, Value::Null, good("", "")),
-            (json!({"configurable": {"model_name": "a"}}), json!({"model": "b"}), good("a", "")),
-            (json!({"configurable": {"model_name": "a"}}), json!({"model_name": "b"}), good("b", "")),
-            (json!({"context": {"model_name": "a"}}), json!({"model_name": "b"}), good("a", "")),
-            (json!({"context": {"model_name": null}}), json!({"model_name": "b"}), good("b", "")),
-            (Value::Null, json!({"thinking_enabled": true}), good("", "on")),
-            (Value::Null, json!({"thinking_enabled": false, "reasoning_effort": "high"}), good("", "off")),
-            (Value::Null, json!({"thinking_enabled": true, "reasoning_effort": "low"}), good("", "low")),
-            (Value::Null, json!({"reasoning_effort": "minimal"}), good("", "off")),
-            (Value::Null, json!({"mode": "ultra", "other": 7}), good("", "")),
+            (Value::Null, Value::Null, chosen("", "")),
+            (json!({"configurable": {"model_name": "a"}}), json!({"model": "b"}), chosen("a", "")),
+            (json!({"configurable": {"model_name": "a"}}), json!({"model_name": "b"}), chosen("b", "")),
+            (json!({"context": {"model_name": "a"}}), json!({"model_name": "b"}), chosen("a", "")),
+            (json!({"context": {"model_name": null}}), json!({"model_name": "b"}), chosen("b", "")),
+            (Value::Null, json!({"thinking_enabled": true}), chosen("", "on")),
+            (Value::Null, json!({"thinking_enabled": false, "reasoning_effort": "high"}), chosen("", "off")),
+            (Value::Null, json!({"thinking_enabled": true, "reasoning_effort": "low"}), chosen("", "low")),
+            (Value::Null, json!({"reasoning_effort": "minimal"}), chosen("", "off")),
+            (Value::Null, json!({"mode": "ultra", "other": 7}), chosen("", "")),
             (Value::Null, json!({"model_name": "c"}), bad(400, "unknown model `c`")),
             (Value::Null, json!({"model_name": 7}), bad(422, "model_name must be a string")),
             (

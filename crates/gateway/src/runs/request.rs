@@ -80,8 +80,8 @@ pub(crate) async fn read(
             return Err(unknown_checkpoint());
         }
     }
-    let mut said = body.read_messages()?;
-    let goal = said.iter_mut().filter_map(InputMessage::take_goal).last();
+    let mut messages = body.read_messages()?;
+    let goal = messages.iter_mut().filter_map(InputMessage::take_goal).last();
     let folder = ThreadFolder { owner: caller.user.clone(), thread: thread.clone() };
     let others = gateway.runs().live_runs(thread);
     if let Some(other) = others.first().filter(|_| multitask == Multitask::Reject) {
@@ -89,10 +89,10 @@ pub(crate) async fn read(
         return Err(busy(&other.run));
     }
     // Not checked while another run is live, because its result is still unknown.
-    if said.is_empty() && from.is_none() && others.is_empty() {
+    if messages.is_empty() && from.is_none() && others.is_empty() {
         check_unfinished(gateway.agent(), thread).await?;
     }
-    let (input, fields) = take(gateway, &folder, said).await?;
+    let (input, fields) = take(gateway, &folder, messages).await?;
     let task = RunTask {
         first: input.first().map(|human| human.id.clone()),
         input,

@@ -1,5 +1,4 @@
-//! Files that the agent made for people, or that people sent: files of a thread by path, and files inside skill
-//! archives.
+//! Files that the agent created or that users sent: files of a thread by path, and files inside skill archives.
 
 use super::{owned::ThreadPath, thread};
 use crate::{
@@ -64,8 +63,8 @@ pub(crate) async fn get(
     match gateway.client().open_artifact(&thread, &path).await? {
         Artifact::Member(bytes) => {
             let mut response = file::send_bytes(bytes, name, show);
-            let kept = HeaderValue::from_static("private, max-age=300");
-            response.headers_mut().insert(header::CACHE_CONTROL, kept);
+            let cache_control = HeaderValue::from_static("private, max-age=300");
+            response.headers_mut().insert(header::CACHE_CONTROL, cache_control);
             Ok(response)
         }
         Artifact::File(open, _) => file::send(&headers, open, name, show).await.map_err(|error| {
@@ -118,7 +117,7 @@ async fn check_editable(gateway: &GatewayState, caller: &Caller, thread: &Thread
     let db = gateway.db();
     let owner = db.owner(thread).await?.filter(|owner| *owner == caller.user || caller.is_admin());
     if owner.is_none() {
-        return Err(thread::missing());
+        return Err(thread::not_found());
     }
     let has_turn = db.has_open_turn(&BTreeSet::from([thread.clone()])).await?;
     if has_turn || !gateway.runs().live_runs(thread).is_empty() {
@@ -180,8 +179,8 @@ mod tests {
         ) {
             if let Ok(path) = artifact::path(&format!("{begin}{}", pieces.join("/"))) {
                 let folders = ["/mnt/user-data/outputs/", "/mnt/user-data/uploads/"];
-                let shown = folders.iter().any(|folder| path.starts_with(folder));
-                prop_assert!(shown && !path.contains(['\0', '\\']), "{path:?}");
+                let is_visible = folders.iter().any(|folder| path.starts_with(folder));
+                prop_assert!(is_visible && !path.contains(['\0', '\\']), "{path:?}");
                 prop_assert!(path.split('/').all(|part| !matches!(part, "." | "..")), "{path:?}");
                 if let Some((archive, _)) = artifact::archived(&path) {
                     prop_assert!(path.starts_with(&archive) && archive.ends_with(".skill"), "{path:?}");

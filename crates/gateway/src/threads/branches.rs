@@ -1,4 +1,4 @@
-//! Alternatives to a thread's past: another answer, another wording of a question, and branches.
+//! Alternative versions of a thread: regenerated answers, edited questions, and branches.
 
 use super::{edits::copy_to, owned::OwnThread, thread};
 use crate::{ApiError, Caller, GatewayState, Json, Scrubbed};
@@ -197,9 +197,9 @@ pub(crate) async fn branch(
     if asked.title.as_ref().is_some_and(|title| title.chars().count() > MAX_TITLE_CHARS) {
         return Err(ApiError::invalid("title has more than 256 characters"));
     }
-    let wanted = MessageId::from(asked.message_id.as_str());
+    let message_id = MessageId::from(asked.message_id.as_str());
     let (seq, mut state) = gateway.agent().state_now(&thread.id).await?;
-    let Some(at) = state.messages.get_index_of(&wanted) else {
+    let Some(at) = state.messages.get_index_of(&message_id) else {
         return Err(ApiError::conflict(
             "the thread has no message with this id, so it cannot be branched from there",
         ));
@@ -217,15 +217,15 @@ pub(crate) async fn branch(
         ("deerflow_branch", json!(true)),
         ("branch_parent_thread_id", json!(thread.id)),
         ("branch_parent_checkpoint_id", json!(parent_checkpoint_id)),
-        ("branch_parent_message_id", json!(wanted)),
+        ("branch_parent_message_id", json!(message_id)),
     ];
     let extra: Map<String, Value> = extra.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
-    let made = copy_to(&gateway, &caller, &thread, (state, &title, extra)).await?;
+    let created = copy_to(&gateway, &caller, &thread, (state, &title, extra)).await?;
     Ok(Json(BranchedThread {
-        thread_id: made.id,
+        thread_id: created.id,
         parent_thread_id: thread.id,
         parent_checkpoint_id,
-        branched_from_message_id: wanted,
+        branched_from_message_id: message_id,
         // DeerFlow copies the files of the newest turn, so it has no name for omitting those.
         workspace_clone_mode: if next.is_some() { "skipped_historical_turn" } else { "skipped" },
         history_seed_mode: "seeded",

@@ -70,8 +70,8 @@ async fn write_values(
     if title.as_ref().is_some_and(|title| title.len() > MAX_TITLE_BYTES) {
         return Err(ApiError::invalid("values.title has more than 1024 bytes"));
     }
-    let named = Some(messages).filter(|messages| !messages.is_null());
-    let messages = named.as_ref().map(input::messages).transpose();
+    let given_messages = Some(messages).filter(|messages| !messages.is_null());
+    let messages = given_messages.as_ref().map(input::messages).transpose();
     let messages = messages.map_err(|why| ApiError::invalid(format!("values.{why}")))?;
     let db = gateway.db();
     let past = match from {
@@ -107,13 +107,13 @@ fn replace_messages(state: &mut ThreadState, messages: Vec<InputMessage>) -> Vec
         message::to_json(&sent.message, fields(sent).as_deref()) == old
     };
     let both = messages.iter().zip(&state.messages);
-    let kept = both.take_while(|(sent, old)| is_same(sent, *old)).count();
-    let gone: Vec<MessageId> = state.messages.keys().skip(kept).rev().cloned().collect();
-    for id in gone {
+    let common = both.take_while(|(sent, old)| is_same(sent, *old)).count();
+    let removed: Vec<MessageId> = state.messages.keys().skip(common).rev().cloned().collect();
+    for id in removed {
         state.apply(Update::Remove(id));
     }
     state.begun.clear();
-    let rest = messages.into_iter().skip(kept);
+    let rest = messages.into_iter().skip(common);
     rest.map(|sent| (Arc::new(sent.message.clone()), fields(&sent))).collect()
 }
 

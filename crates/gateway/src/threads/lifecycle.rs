@@ -50,7 +50,7 @@ pub(crate) async fn create(
         now: clock::now(),
     };
     let is_new = db.create_thread(new).await?;
-    let thread = db.client_thread(&id).await?.ok_or_else(thread::missing)?;
+    let thread = db.client_thread(&id).await?.ok_or_else(thread::not_found)?;
     match (thread.user == caller.user, asked.if_exists.as_deref()) {
         (true, Some("raise")) if !is_new => Err(ApiError::conflict("the thread already exists")),
         (true, _) => Ok(Scrubbed(listed(&gateway, &caller, &thread))),
@@ -139,6 +139,6 @@ pub(crate) async fn delete_thread(
             Ok(Json(Confirmation::with_message(format!("Deleted local thread data for {id}"))))
         }
         Deletion::InUse => Err(thread::in_flight()),
-        Deletion::Unknown => Err(thread::missing()),
+        Deletion::Unknown => Err(thread::not_found()),
     }
 }

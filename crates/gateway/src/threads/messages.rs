@@ -90,14 +90,14 @@ async fn newest_before(
 async fn selected(
     gateway: &GatewayState,
     thread: &ClientThread,
-    asked: &RowsQuery,
+    query: &RowsQuery,
     run: Option<&RunId>,
 ) -> Result<RowPage, ApiError> {
-    let limit = limit(asked, MESSAGES)?;
-    let Some(after) = asked.after_seq else {
-        return newest_before(gateway, thread, asked.before_seq, limit, run).await;
+    let limit = limit(query, MESSAGES)?;
+    let Some(after) = query.after_seq else {
+        return newest_before(gateway, thread, query.before_seq, limit, run).await;
     };
-    let mut page = newest_before(gateway, thread, asked.before_seq, usize::MAX - 1, run).await?;
+    let mut page = newest_before(gateway, thread, query.before_seq, usize::MAX - 1, run).await?;
     page.events.retain(|event| event.number > after);
     page.has_more = page.events.len() > limit;
     page.events.truncate(limit);
@@ -122,27 +122,27 @@ async fn dressed(
     let mut last: HashSet<String> = HashSet::new();
     let mut rows: Vec<Value> = Vec::new();
     for event in events.into_iter().rev() {
-        let mut told = event.told;
-        let run = told["run_id"].as_str().unwrap_or_default().to_owned();
-        told["user_id"] = json!(thread.user);
-        told["feedback"] = Value::Null;
+        let mut row = event.told;
+        let run = row["run_id"].as_str().unwrap_or_default().to_owned();
+        row["user_id"] = json!(thread.user);
+        row["feedback"] = Value::Null;
         if event.kind == "llm.ai.response" && last.insert(run.clone()) {
-            told["feedback"] = judged.get(run.as_str()).cloned().unwrap_or_default();
+            row["feedback"] = judged.get(run.as_str()).cloned().unwrap_or_default();
             if let Some(Some(seconds)) = took.get(&run) {
-                told["content"]["additional_kwargs"]["turn_duration"] = (*seconds).into();
+                row["content"]["additional_kwargs"]["turn_duration"] = (*seconds).into();
             }
         }
         if !took.contains_key(&run) {
-            told["run_id"] = Value::Null;
+            row["run_id"] = Value::Null;
         }
-        rows.push(told);
+        rows.push(row);
     }
     rows.reverse();
     Ok(rows)
 }
 
-fn limit(asked: &RowsQuery, (usual, most): (usize, usize)) -> Result<usize, ApiError> {
-    match asked.limit.unwrap_or(usual) {
+fn limit(query: &RowsQuery, (usual, most): (usize, usize)) -> Result<usize, ApiError> {
+    match query.limit.unwrap_or(usual) {
         limit if (1..=most).contains(&limit) => Ok(limit),
         _ => Err(ApiError::invalid(format!("limit must be a whole number from 1 to {most}"))),
     }
@@ -199,7 +199,7 @@ pub(crate) async fn events(
         return Ok(Scrubbed(Vec::new()));
     };
     let state = state(&gateway, &thread).await?;
-    let wanted = |event: &Event| {
+    let matches = |event: &Event| {
         let kinds = asked.event_types.as_deref();
         kinds.is_none_or(|kinds| kinds.split(',').any(|kind| kind == event.kind))
             && asked.task_id.as_ref().is_none_or(|task| event.told["metadata"]["task_id"] == task.as_str())
@@ -207,20 +207,20 @@ pub(crate) async fn events(
     };
     let changed = changes::summary(&gateway, &thread.id, &row.id).await?;
     let [begun, changed, ended] = event::edges(&row, run::status(&row), changed, first, last);
-    let mut found: Vec<Event> = begun.into_iter().filter(|event| wanted(event)).collect();
+    let mut found: Vec<Event> = begun.into_iter().filter(|event| matches(event)).collect();
     let mut at = asked.after_seq.map_or(0, |after| event::row_of(after) - 1);
     while found.len() <= limit {
         let page = db.log_after(&thread.id, Some(&row.id), at, PAGE).await?;
         let Some(last) = page.last() else { break };
         at = last.seq;
         let events = page.iter().flat_map(|entry| event::of_row(thread.id.as_str(), entry, &state));
-        found.extend(events.filter(|event| wanted(event)));
+        found.extend(events.filter(|event| matches(event)));
     }
-    found.extend([changed, ended].into_iter().flatten().filter(|event| wanted(event)));
+    found.extend([changed, ended].into_iter().flatten().filter(|event| matches(event)));
     let owned = |event: Event| {
-        let mut told = event.told;
-        told["user_id"] = json!(thread.user);
-        told
+        let mut row = event.told;
+        row["user_id"] = json!(thread.user);
+        row
     };
     Ok(Scrubbed(found.into_iter().take(limit).map(owned).collect()))
 }

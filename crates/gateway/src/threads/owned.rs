@@ -1,5 +1,5 @@
-//! Access to threads: they belong to their users, and members of a room can read the room's threads. A thread that the
-//! caller may not read is reported as missing.
+//! Access checks for threads: they belong to their users, and members of a room can read the room's threads. A thread
+//! that the caller may not read is reported as missing.
 
 use super::thread;
 use crate::{ApiError, Caller, GatewayState, auth::CallerProof, openapi::NamesInPath};
@@ -109,11 +109,11 @@ pub(crate) async fn readable(
     id: &ThreadId,
 ) -> Result<ClientThread, ApiError> {
     let db = gateway.db();
-    let thread = db.client_thread(id).await?.ok_or_else(thread::missing)?;
+    let thread = db.client_thread(id).await?.ok_or_else(thread::not_found)?;
     if thread.user == caller.user || db.is_thread_member(id, &caller.user).await? {
         return Ok(thread);
     }
-    Err(thread::missing())
+    Err(thread::not_found())
 }
 
 /// Refuses a caller who may only read a thread.
@@ -138,8 +138,8 @@ pub(crate) async fn check(
 ) -> Result<Response, ApiError> {
     let proof = request.extensions().get::<CallerProof>();
     let sees_all = proof.is_some_and(|proof| proof.sees_all(&caller));
-    let named = params.iter().find(|(name, _)| *name == "thread");
-    if let Some((_, id)) = named.filter(|_| !sees_all) {
+    let thread_param = params.iter().find(|(name, _)| *name == "thread");
+    if let Some((_, id)) = thread_param.filter(|_| !sees_all) {
         let id = thread::id(id)?;
         match request.method().is_safe() {
             true => readable(&gateway, &caller, &id).await?,

@@ -23,7 +23,7 @@ const MAX_COMMAND_BYTES: usize = 256 * 1024;
 pub(crate) struct SlashCommandBody {
     /// The command with its slash, such as `/models gpt-5`.
     text: String,
-    /// Options of the run that the command starts, as in a request for a run.
+    /// Options of the run that the command starts, as in a run request.
     #[serde(default)]
     context: Value,
 }
@@ -33,7 +33,8 @@ pub(crate) struct SlashCommandBody {
 pub(crate) struct SlashCommandAnswer {
     /// Thread on which the conversation continues: after `/new`, a new one.
     thread_id: ThreadId,
-    /// Whether the text is a message to the agent, to be sent by a run. The other fields are then empty.
+    /// Whether the text is not a command and must be sent to the agent as a message of a run. The other fields are then
+    /// empty.
     is_message: bool,
     /// Answer, as Markdown.
     text: String,
@@ -62,7 +63,7 @@ struct CommandFile {
     content: String,
 }
 
-/// Stored choices for the runs of a thread; null if the configuration decides.
+/// Stored choices for the runs of a thread; null means the configured default.
 #[derive(Serialize, JsonSchema)]
 struct ThreadSettings {
     model: Option<String>,
@@ -123,7 +124,7 @@ pub(crate) async fn run(
     Json(SlashCommandBody { text, context }): Json<SlashCommandBody>,
 ) -> Result<Scrubbed<SlashCommandAnswer>, ApiError> {
     if text.len() > MAX_COMMAND_BYTES {
-        return Err(ApiError::too_large("`text` has more than 256 KiB"));
+        return Err(ApiError::too_large("`text` is larger than 256 KiB"));
     }
     let shared = &gateway.0.shared;
     let mut caller = caller.on_thread(&gateway, thread, language)?;

@@ -101,10 +101,10 @@ struct CheckpointRows<'a> {
 /// Renders a checkpoint with all its messages, or only the last one.
 fn written(rows: CheckpointRows<'_>, mut state: ThreadState, all_messages: bool) -> Map<String, Value> {
     let CheckpointRows { thread, runs, step, parent, seq } = rows;
-    let made = step.first();
-    let at = made.map_or(thread.created, |entry| entry.at);
-    let run = made.and_then(|entry| runs.get(&entry.run)).map_or("", RunId::as_str);
-    let written = made.is_some_and(|entry| restores(step).contains(&(&entry.run, entry.at)));
+    let first_entry = step.first();
+    let at = first_entry.map_or(thread.created, |entry| entry.at);
+    let run = first_entry.and_then(|entry| runs.get(&entry.run)).map_or("", RunId::as_str);
+    let written = first_entry.is_some_and(|entry| restores(step).contains(&(&entry.run, entry.at)));
     let (step, next) = (checkpoint::step(&state), checkpoint::next(&state));
     let checkpoint = Checkpoint { thread: &thread.id, seq, parent, at, run, step, written, next };
     if !all_messages {
@@ -144,22 +144,22 @@ pub(crate) async fn history(
 pub(crate) async fn past(
     gateway: &GatewayState,
     thread: &ClientThread,
-    asked: HistoryBody,
+    body: HistoryBody,
 ) -> Result<Vec<Map<String, Value>>, ApiError> {
-    let limit = asked.limit.unwrap_or(HISTORY.0);
+    let limit = body.limit.unwrap_or(HISTORY.0);
     if !(1..=HISTORY.1).contains(&limit) {
         return Err(ApiError::invalid("limit must be a whole number from 1 to 1000"));
     }
-    if asked.metadata.iter().any(|metadata| !metadata.is_empty()) {
+    if body.metadata.iter().any(|metadata| !metadata.is_empty()) {
         let why = "metadata: checkpoints cannot be searched by metadata; page through them with `before`";
         return Err(ApiError::invalid(why));
     }
     // There is only one namespace, the empty one.
-    let mut named = asked.checkpoint.iter().flatten().filter(|(key, _)| *key != "thread_id");
+    let mut named = body.checkpoint.iter().flatten().filter(|(key, _)| *key != "thread_id");
     if named.any(|(_, value)| !value.is_null() && value != "") {
         return Err(ApiError::invalid("checkpoint: send its checkpoint_id as `before`"));
     }
-    let before = match &asked.before {
+    let before = match &body.before {
         Value::Null => None,
         Value::String(id) => Some(checkpoint::position(id)),
         named => Some(["checkpoint_id", "configurable"].iter().find_map(|key| {
@@ -191,7 +191,7 @@ pub(crate) async fn past(
     let runs = db.run_times(&thread.id).await?;
     let runs: HashSet<RunId> = runs.into_iter().map(|(run, _)| run).collect();
     let row_at = |seq: Seq| rows.partition_point(|entry| entry.seq > seq);
-    let mut told = Vec::new();
+    let mut entries = Vec::new();
     for (at, seq) in newest_first.iter().enumerate().rev() {
         let parent = found.get(at + 1).copied();
         let step = &rows[row_at(*seq)..parent.map_or(rows.len(), row_at)];
@@ -200,16 +200,16 @@ pub(crate) async fn past(
         }
         // Including all messages each time would be quadratic in the length of the thread.
         let rows = CheckpointRows { thread, runs: &runs, step, parent, seq: *seq };
-        told.push(written(rows, state.clone(), at == 0));
+        entries.push(written(rows, state.clone(), at == 0));
     }
-    told.reverse();
+    entries.reverse();
     if limit == 1 {
         // The hook of LangGraph's SDK sends this checkpoint back with each new message. After a stop, or in a second
         // tab, it is no longer the newest, and the new message would drop the later ones. DeerFlow's list omits
         // checkpoints, too.
-        told.iter_mut().for_each(|entry| {
+        entries.iter_mut().for_each(|entry| {
             entry.remove("checkpoint");
         });
     }
-    Ok(told)
+    Ok(entries)
 }

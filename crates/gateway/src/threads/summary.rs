@@ -111,6 +111,6 @@ pub(crate) async fn summarize(gateway: &GatewayState, task: RunTask) -> Result<R
 
 /// Returns the number of messages that a summary replaces for models.
 fn removed(state: &ThreadState) -> usize {
-    let made = state.context.compaction.as_ref();
-    made.and_then(|made| state.messages.get_index_of(&made.through)).map_or(0, |at| at + 1)
+    let compaction = state.context.compaction.as_ref();
+    compaction.and_then(|compaction| state.messages.get_index_of(&compaction.through)).map_or(0, |at| at + 1)
 }

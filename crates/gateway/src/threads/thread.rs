@@ -5,21 +5,21 @@ use pudu_base::ThreadId;
 use pudu_runs::SubmitError;
 
 /// Message about an invalid thread id.
-pub const WRONG: &str = "a thread id must have 1 to 64 characters of A-Z a-z 0-9 _ -";
+pub const INVALID_ID: &str = "a thread id must have 1 to 64 characters of A-Z a-z 0-9 _ -";
 
 /// Parses a thread id; `None` if it is invalid.
-pub fn read(text: &str) -> Option<ThreadId> {
+pub fn parse(text: &str) -> Option<ThreadId> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     ((1..=64).contains(&text.len()) && text.chars().all(plain)).then(|| text.into())
 }
 
 /// Parses a thread id.
 pub(crate) fn id(text: &str) -> Result<ThreadId, ApiError> {
-    read(text).ok_or_else(|| ApiError::invalid(WRONG))
+    parse(text).ok_or_else(|| ApiError::invalid(INVALID_ID))
 }
 
-/// Returns the error about a thread that does not exist, or that the caller may not read.
-pub(crate) fn missing() -> ApiError {
+/// Returns the error for a thread that does not exist, or that the caller may not read.
+pub(crate) fn not_found() -> ApiError {
     ApiError::not_found("thread not found")
 }
 

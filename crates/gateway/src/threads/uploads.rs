@@ -42,8 +42,8 @@ pub(crate) async fn put(
     let Ok(_place) = gateway.0.uploads.acquire().await else {
         return Err(ApiError::unavailable("the daemon is shutting down; try again"));
     };
-    let taken = tokio::time::timeout(UPLOAD_TIMEOUT, take(&gateway, caller, &thread, form)).await;
-    taken.unwrap_or_else(|_| Err(ApiError::timeout("the files arrived too slowly"))).map(Json)
+    let stored = tokio::time::timeout(UPLOAD_TIMEOUT, take(&gateway, caller, &thread, form)).await;
+    stored.unwrap_or_else(|_| Err(ApiError::timeout("the files arrived too slowly"))).map(Json)
 }
 
 async fn take(
@@ -59,9 +59,9 @@ async fn take(
         return Err(ApiError::bad_request("No files provided"));
     }
     let folder = ThreadFolder { owner: caller.user, thread: thread.clone() };
-    let taken =
+    let stored =
         gateway.client().take_uploads(&folder, local::ACCOUNT, &parts, rules.auto_convert_documents).await;
-    taken.map_err(|error| match error {
+    stored.map_err(|error| match error {
         UploadError::Files(error) => error.into(),
         error => broken(&error),
     })
@@ -126,8 +126,8 @@ async fn drain(mut field: Field<'_>, left: &mut u64, rules: &Uploads) -> Result<
 }
 
 fn too_much(rules: &Uploads) -> ApiError {
-    let most = body_limit::text(rules.max_total_size);
-    ApiError::too_large(format!("Total upload size too large: {most} may come at once"))
+    let limit = body_limit::text(rules.max_total_size);
+    ApiError::too_large(format!("Total upload size too large: {limit} may come at once"))
 }
 
 impl From<MultipartError> for ApiError {

@@ -65,8 +65,8 @@ async fn a_decision_is_requested_and_any_other_response_is_an_error() {
     assert_eq!((allowed.allow, allowed.policy_id.as_deref()), (true, Some("p1")));
     let denied = http.evaluate(&call("denied")).await.unwrap();
     assert_eq!((denied.allow, denied.code(), denied.reason()), (false, "a.b".into(), "no".into()));
-    let (asked, key) = seen.lock().unwrap()[0].clone();
-    assert_eq!((asked["user_id"].as_str(), key.as_str()), (Some("ada"), "k"));
+    let (request, key) = seen.lock().unwrap()[0].clone();
+    assert_eq!((request["user_id"].as_str(), key.as_str()), (Some("ada"), "k"));
     let check = async |tool: &str, expect: fn(&GuardrailError) -> bool| {
         let error = http.evaluate(&call(tool)).await.unwrap_err();
         assert!(expect(&error), "{tool}: {error}");

@@ -20,7 +20,7 @@ const READS: &str = "data.file.read";
 const WRITES: &str = "data.file.write";
 const FETCHES: &str = "web.fetch";
 /// Capability to call tools of MCP servers, which any other unknown tool needs as well.
-const SERVERS: &str = "mcp.tool.execute";
+const MCP_CAPABILITY: &str = "mcp.tool.execute";
 
 /// Capabilities with the built-in tools that need them. Tools that need no capability come last.
 const CAPABILITIES: &[(&str, &[&str])] = &[
@@ -77,7 +77,8 @@ struct Capability {
 /// Returns the capability that a tool needs, if any.
 fn required_capability(tool: &str) -> Option<&'static str> {
     let of = CAPABILITIES.iter().find(|(_, tools)| tools.contains(&tool));
-    of.map_or(Some(SERVERS), |(capability, _)| Some(*capability)).filter(|capability| !capability.is_empty())
+    of.map_or(Some(MCP_CAPABILITY), |(capability, _)| Some(*capability))
+        .filter(|capability| !capability.is_empty())
 }
 
 impl PassportDocument {

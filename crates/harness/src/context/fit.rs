@@ -211,7 +211,7 @@ impl ContextFit {
 
     /// Stores results in files if calling their tool again cannot reproduce them.
     async fn keep_files(&self, results: &[Arc<Message>]) -> IndexMap<MessageId, String> {
-        let mut kept = IndexMap::new();
+        let mut paths = IndexMap::new();
         for message in results {
             let Message::Tool(result) = &**message else { continue };
             let tool = self.agent.tools.get(&result.tool);
@@ -221,17 +221,17 @@ impl ContextFit {
             if let Some(path) =
                 self.agent.results.keep_masked(&result.tool, &result.text, &self.agent.tools).await
             {
-                kept.insert(result.id.clone(), path);
+                paths.insert(result.id.clone(), path);
             }
         }
-        kept
+        paths
     }
 
     /// Returns whether a summary may be made. It cannot help if the prompt and the tools alone fill the window.
     fn may_summarize(&self, run_state: &RunState, room: MessageRoom) -> bool {
-        let made = run_state.state().context.summaries_of(&run_state.run);
+        let summaries = run_state.state().context.summaries_of(&run_state.run);
         self.rules().summaries
-            && made + self.failed < MAX_SUMMARIES
+            && summaries + self.failed < MAX_SUMMARIES
             && room.most >= self.limit / MIN_ROOM_PART
     }
 
@@ -279,16 +279,17 @@ impl ContextFit {
         run_state.publish(RunEvent::Summarizing);
         let leaves = request.messages.len().saturating_sub(all.len() - first);
         let messages = request.messages.iter().take(leaves).cloned().collect();
-        let asked = Request { messages, ..request.clone() };
-        let Some(text) = summary::summarize(&self.agent, run_state, &asked, self.estimate).await else {
+        let summary_request = Request { messages, ..request.clone() };
+        let Some(text) = summary::summarize(&self.agent, run_state, &summary_request, self.estimate).await
+        else {
             self.failed += 1;
             return false;
         };
         let cut = run_state.state().context.compaction.as_ref().is_some_and(|last| last.cut);
-        let most = usize::try_from(self.limit / 4 * CHARS_PER_TOKEN).unwrap_or(usize::MAX);
-        let summary = Some(summary::shortened(&text, most));
-        let made = self.compaction(run_state, all, first, summary, cut);
-        let Some((before, after)) = self.compact(run_state, all, request, made) else {
+        let max_chars = usize::try_from(self.limit / 4 * CHARS_PER_TOKEN).unwrap_or(usize::MAX);
+        let summary = Some(summary::shortened(&text, max_chars));
+        let compaction = self.compaction(run_state, all, first, summary, cut);
+        let Some((before, after)) = self.compact(run_state, all, request, compaction) else {
             tracing::warn!("dropped summary: it is not shorter than the summarized messages");
             self.failed += 1;
             return false;
@@ -303,8 +304,8 @@ impl ContextFit {
         let Some(first) = self.first_kept(run_state, all, keep) else { return };
         let last = run_state.state().context.compaction.as_ref();
         let summary = last.and_then(|last| last.summary.clone());
-        let made = self.compaction(run_state, all, first, summary, true);
-        self.compact(run_state, all, request, made);
+        let compaction = self.compaction(run_state, all, first, summary, true);
+        self.compact(run_state, all, request, compaction);
     }
 
     fn compaction(
@@ -338,18 +339,18 @@ impl ContextFit {
         run_state: &mut RunState,
         all: &[Arc<Message>],
         request: &mut Request,
-        made: Compaction,
+        compaction: Compaction,
     ) -> Option<(u64, u64)> {
         let fixed = self.estimate.fixed(request);
         let context = &run_state.state().context;
-        let next = ContextState { compaction: Some(Arc::new(made.clone())), ..context.clone() };
+        let next = ContextState { compaction: Some(Arc::new(compaction.clone())), ..context.clone() };
         let shown = view(all, &next, &self.rules().skill_tools);
         let (before, after) = (fixed + self.tokens(request), fixed + self.estimate.messages(&shown));
         if after >= before {
             return None;
         }
         request.messages = shown;
-        run_state.apply(Update::Compact(Arc::new(Compaction { before, after, ..made })));
+        run_state.apply(Update::Compact(Arc::new(Compaction { before, after, ..compaction })));
         Some((before, after))
     }
 }

@@ -54,8 +54,8 @@ pub(super) fn masked(
     if !is_maskable(result, reads) {
         return None;
     }
-    let kept = context.kept.get(&result.id).map(String::as_str).or_else(|| results::kept_in(&result.text));
-    let text = pointer(result, kept);
+    let path = context.kept.get(&result.id).map(String::as_str).or_else(|| results::kept_in(&result.text));
+    let text = pointer(result, path);
     Some(Arc::new(Message::Tool(ToolResult { text, images: Vec::new(), ..result.clone() })))
 }
 
@@ -105,11 +105,11 @@ pub(super) fn plan(
     all: bool,
 ) -> Option<MaskPlan> {
     let MaskGoal { need, least } = goal;
-    let place = |id: &MessageId| messages.iter().position(|message| message.id() == id);
-    let left = context.compaction.as_ref().and_then(|left| place(&left.through)).map_or(0, |at| at + 1);
-    let start = context.masked.as_ref().and_then(place).map_or(0, |at| at + 1).max(left);
+    let position = |id: &MessageId| messages.iter().position(|message| message.id() == id);
+    let left = context.compaction.as_ref().and_then(|left| position(&left.through)).map_or(0, |at| at + 1);
+    let start = context.masked.as_ref().and_then(position).map_or(0, |at| at + 1).max(left);
     let results = messages.iter().filter(|message| matches!(***message, Message::Tool(_))).count();
-    let most = if all { results } else { results.saturating_sub(KEPT_RESULTS) };
+    let maskable = if all { results } else { results.saturating_sub(KEPT_RESULTS) };
     let (mut reads, mut seen, mut freed) = (SkillReads::new(skill_tools), 0, 0);
     let mut plan = None;
     let mut unkept = Vec::new();
@@ -117,7 +117,7 @@ pub(super) fn plan(
         reads.note(message);
         let Message::Tool(result) = &**message else { continue };
         seen += 1;
-        if seen > most || freed >= need.max(least) {
+        if seen > maskable || freed >= need.max(least) {
             break;
         }
         if at < start {

@@ -59,13 +59,13 @@ pub(super) async fn summarize(
     attempt(agent, &*agent.model, run_state, request.clone()).await
 }
 
-/// Returns the newest messages, at most `most` tokens, without results that have lost their call.
-fn newest(messages: &[Arc<Message>], most: Option<u64>, estimate: TokenEstimate) -> Vec<Arc<Message>> {
-    let Some(most) = most else { return messages.to_vec() };
+/// Returns the newest messages, at most `limit` tokens, without results that have lost their call.
+fn newest(messages: &[Arc<Message>], limit: Option<u64>, estimate: TokenEstimate) -> Vec<Arc<Message>> {
+    let Some(limit) = limit else { return messages.to_vec() };
     let (mut tokens, mut first) = (0, messages.len());
     for (at, message) in messages.iter().enumerate().rev() {
         tokens += estimate.message(message);
-        if tokens > most && first < messages.len() {
+        if tokens > limit && first < messages.len() {
             break;
         }
         if !matches!(**message, Message::Tool(_)) {
@@ -108,10 +108,10 @@ fn instruction(prompt: Option<&str>) -> Arc<Message> {
     Arc::new(Message::Human(Human::guiding("summarize", text)))
 }
 
-/// Shortens a summary to `most` characters. Keeps its beginning, and its end, which contains the next steps.
-pub(super) fn shortened(summary: &str, most: usize) -> String {
-    let most = most.min(MAX_SUMMARY_CHARS);
-    match ends(summary, most / 3 * 2, most / 3) {
+/// Shortens a summary to `max_chars` characters. Keeps its beginning, and its end, which contains the next steps.
+pub(super) fn shortened(summary: &str, max_chars: usize) -> String {
+    let max_chars = max_chars.min(MAX_SUMMARY_CHARS);
+    match ends(summary, max_chars / 3 * 2, max_chars / 3) {
         Some((first, _, last)) => format!("{first}\n[…]\n{last}"),
         None => summary.to_owned(),
     }

@@ -135,9 +135,9 @@ struct NumberedFiles(Mutex<usize>);
 
 impl ResultFiles for NumberedFiles {
     fn keep<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<String, SandboxError>> {
-        let mut kept = self.0.lock().unwrap();
-        *kept += 1;
-        let path = format!("/mnt/user-data/outputs/.tool-results/fetch-{kept}.txt");
+        let mut count = self.0.lock().unwrap();
+        *count += 1;
+        let path = format!("/mnt/user-data/outputs/.tool-results/fetch-{count}.txt");
         Box::pin(async move { Ok(path) })
     }
 }
@@ -284,8 +284,8 @@ proptest! {
     #[test]
     fn a_restart_sends_the_same_request(turns in turns(), window in 8_000_u64..40_000) {
         let (scene, _) = play(window, &turns);
-        let asked = scene.model.asked();
-        let last = asked.last().unwrap();
+        let requests = scene.model.asked();
+        let last = requests.last().unwrap();
         // The state from the log, without the answer to that request.
         let mut updates = scene.bench.log.updates.lock().unwrap().clone();
         while !matches!(updates.pop(), Some(Update::Message(_))) {}
@@ -309,15 +309,15 @@ async fn a_turn_of_sixty_calls_and_a_hundred_thousand_tokens_fits_a_small_window
         let scene = Scene::new(model);
         let outcome = scene.says("h", "read the figures of all regions").await;
         assert_eq!(outcome, Outcome::Success, "a window of {window}");
-        let asked = scene.model.asked();
-        assert_eq!(asked.len(), 61, "no request was refused for its length");
-        for request in &asked {
+        let requests = scene.model.asked();
+        assert_eq!(requests.len(), 61, "no request was refused for its length");
+        for request in &requests {
             assert!(
                 request.messages.iter().any(|message| message.text() == "read the figures of all regions")
             );
         }
         assert!(scene.model.summaries().len() <= 3, "{} summaries", scene.model.summaries().len());
-        let broken = asked.windows(2).filter(|pair| !written(&pair[1]).starts_with(&written(&pair[0])));
+        let broken = requests.windows(2).filter(|pair| !written(&pair[1]).starts_with(&written(&pair[0])));
         assert!(broken.count() <= if window == 32_000 { 10 } else { 61 });
     }
 }
@@ -370,10 +370,10 @@ async fn a_sub_agent_always_keeps_its_system_prompt_and_its_task() {
     };
     let report = task.call(args, &cx).await.unwrap();
     assert!(report.text.starts_with("Task Succeeded."), "{}", report.text);
-    let asked = scene.model.asked();
-    assert_eq!(asked.len(), 41);
+    let requests = scene.model.asked();
+    assert_eq!(requests.len(), 41);
     assert!(!scene.model.summaries().is_empty());
-    for request in &asked {
+    for request in &requests {
         assert_eq!(request.system, "You count files, and nothing else.");
         assert!(request.messages.iter().any(|message| message.text() == "count them all"));
         assert!(written(request).len() / 4 < 16_000);
@@ -410,16 +410,16 @@ async fn a_summary_is_requested_with_the_same_prefix_and_replaces_the_beginning(
     let scene = Scene::new(ContextModel::new(128_000, vec![vec![4_000]; 5])).with_rules(rules);
     let (outcome, events) = scene.events("h", "go on").await;
     assert_eq!(outcome, Outcome::Success);
-    let (asked, summaries) = (scene.model.asked(), scene.model.summaries());
+    let (requests, summaries) = (scene.model.asked(), scene.model.summaries());
     assert_eq!(summaries.len(), 1);
     assert_eq!(summaries[0].thinking, pudu_base::Thinking::Off);
-    let (mut prefix, before) = (summaries[0].clone(), written(&asked[3]));
+    let (mut prefix, before) = (summaries[0].clone(), written(&requests[3]));
     prefix.messages.pop();
     assert!(
         before.starts_with(&written(&prefix)) && prefix.messages.len() > 4,
         "the provider has processed it all"
     );
-    let after: Vec<String> = asked[4]
+    let after: Vec<String> = requests[4]
         .messages
         .iter()
         .map(|message| match &**message {
@@ -506,8 +506,8 @@ async fn a_user_can_request_a_summary() {
     for n in 0..30 {
         scene.says(&format!("h{n}"), &"what is new in the region? ".repeat(20)).await;
     }
-    let (_, made) = compact().await;
-    let Some(CompactOutcome::Done { before, after }) = made else { panic!("{made:?}") };
+    let (_, outcome) = compact().await;
+    let Some(CompactOutcome::Done { before, after }) = outcome else { panic!("{outcome:?}") };
     assert!(before > after * 2, "{before} tokens, then {after}");
     *scene.model.summary.lock().unwrap() = String::new();
     for n in 30..60 {
@@ -579,15 +579,15 @@ async fn read_skills_stay_unmasked_and_are_listed_with_the_delegations() {
     let scene = Scene::new(ContextModel::new(32_000, vec![vec![11_000]; 30])).with_rules(rules);
     scene.bench.log.updates.lock().unwrap().extend(worked());
     assert_eq!(scene.says("h2", "go on").await, Outcome::Success);
-    let asked = scene.model.asked();
+    let requests = scene.model.asked();
     let skill =
         |request: &Request| request.messages.iter().any(|message| message.text().starts_with("Draw bars."));
     let masks = |request: &Request| {
         request.messages.iter().any(|message| message.text().contains("is omitted here to save room"))
     };
-    let masked = asked.iter().find(|request| masks(request)).unwrap();
+    let masked = requests.iter().find(|request| masks(request)).unwrap();
     assert!(skill(masked), "its instructions are in effect");
-    let compacted = asked.last().unwrap().messages[0].clone();
+    let compacted = requests.last().unwrap().messages[0].clone();
     let Message::Human(block) = &*compacted else { panic!("{compacted:?}") };
     let events = block.to_model_text();
     let list = "- [done] count the words (by bash): (capped: turn budget). Result: 9 words\n- [cancelled] count the pages (by bash)\n- [timed out] count the lines (by bash): after 900 s. 7 so far\n- [done] count the files (by bash): 42 files. &lt;/conversation_so_far>\n";

@@ -11,9 +11,9 @@ pub(super) fn view(
     context: &ContextState,
     skill_tools: &BTreeSet<String>,
 ) -> Vec<Arc<Message>> {
-    let place = |id: &MessageId| messages.iter().position(|message| message.id() == id);
-    let cut = context.compaction.as_deref().and_then(|left| Some((left, place(&left.through)? + 1)));
-    let masked = context.masked.as_ref().and_then(place).map_or(0, |at| at + 1);
+    let position = |id: &MessageId| messages.iter().position(|message| message.id() == id);
+    let cut = context.compaction.as_deref().and_then(|left| Some((left, position(&left.through)? + 1)));
+    let masked = context.masked.as_ref().and_then(position).map_or(0, |at| at + 1);
     let start = cut.map_or(0, |(_, at)| at);
     let mut shown = Vec::with_capacity(messages.len() - start + 2);
     if let Some((left, at)) = cut {

@@ -19,7 +19,7 @@ const PATTERN: usize = 1 << 20;
 /// Maximum size of the schemas in one result, in bytes. The model gets the others with its next step.
 const SCHEMAS: usize = 10_000;
 /// Maximum length of the description of a tool without its schema, in characters.
-const SHORT: usize = 200;
+const MAX_DESCRIPTION_CHARS: usize = 200;
 
 /// Adds `tool_search` to an agent for the tools in its catalogue; removes it if the catalogue is empty.
 #[must_use]
@@ -153,14 +153,14 @@ fn schemas_to_json(found: &[&ToolSpec]) -> String {
     let mut room = SCHEMAS;
     let one = |spec: &&ToolSpec| {
         let ToolSpec { name, description: about, parameters, .. } = spec;
-        let whole = json!({"name": name, "description": about, "parameters": parameters});
-        match room.checked_sub(whole.to_string().len()) {
+        let entry = json!({"name": name, "description": about, "parameters": parameters});
+        match room.checked_sub(entry.to_string().len()) {
             Some(rest) => {
                 room = rest;
-                whole
+                entry
             }
             None => {
-                let about: String = about.chars().take(SHORT).collect();
+                let about: String = about.chars().take(MAX_DESCRIPTION_CHARS).collect();
                 json!({"name": name, "description": about, "parameters": "in your tools from your next step on"})
             }
         }
@@ -236,7 +236,7 @@ mod tests {
             ToolSpec { parameters: json!({"x": "y".repeat(8_000)}), ..spec("large", &"z".repeat(900)) };
         let small = spec("small", "Little.");
         let text = schemas_to_json(&[&large, &large, &small]);
-        assert!(text.len() < SCHEMAS + 2 * SHORT + 200, "{}", text.len());
+        assert!(text.len() < SCHEMAS + 2 * MAX_DESCRIPTION_CHARS + 200, "{}", text.len());
         let schemas: Vec<Value> = serde_json::from_str(&text).unwrap();
         assert_eq!(schemas[1]["parameters"], "in your tools from your next step on");
         assert_eq!(schemas[2], json!({"name": "small", "description": "Little.", "parameters": {}}));

@@ -61,8 +61,8 @@ impl Middleware for ApprovalGate {
 
     fn before_tool(&mut self, _turn: &RunState, call: &ToolCall) -> Gate {
         let ApprovalPolicy { tools, shared, .. } = &*self.policy;
-        let asked = tools.contains(&call.name) || shared.contains(&call.name);
-        let needed = if asked { Gate::Ask(self.line(call)) } else { Gate::Allow };
+        let needs_approval = tools.contains(&call.name) || shared.contains(&call.name);
+        let needed = if needs_approval { Gate::Ask(self.line(call)) } else { Gate::Allow };
         let looks = self.policy.dangerous != Dangerous::Allow;
         let reason = script(call).filter(|_| looks).and_then(danger::find).map(Danger::describe);
         let gate = match (reason, self.policy.dangerous) {
@@ -116,17 +116,17 @@ mod tests {
         let wipe = || json!({"command": "rm -rf /mnt/user-data"});
         let policy = |dangerous| ApprovalPolicy { dangerous, ..ApprovalPolicy::default() };
         assert_eq!(judge(&policy(Dangerous::Allow), "bash", wipe()), Gate::Allow);
-        let asked = "`rm -rf /mnt/user-data` (it deletes whole folders)";
-        assert_eq!(judge(&policy(Dangerous::Ask), "bash", wipe()), Gate::Ask(asked.into()));
+        let line = "`rm -rf /mnt/user-data` (it deletes whole folders)";
+        assert_eq!(judge(&policy(Dangerous::Ask), "bash", wipe()), Gate::Ask(line.into()));
         assert!(matches!(judge(&policy(Dangerous::Block), "bash", wipe()), Gate::Block(..)));
         assert_eq!(judge(&policy(Dangerous::Block), "bash", json!({"command": "ls"})), Gate::Allow);
         let mail = || ["mail_send".to_owned()].into();
-        let asked = Gate::Ask("`mail_send {\"to\":\"aˋb\"}`".into());
+        let gate = Gate::Ask("`mail_send {\"to\":\"aˋb\"}`".into());
         for policy in [
             ApprovalPolicy { tools: mail(), dangerous: Dangerous::Block, ..ApprovalPolicy::default() },
             ApprovalPolicy { shared: mail(), ..ApprovalPolicy::default() },
         ] {
-            assert_eq!(judge(&policy, "mail_send", json!({"to": "a`b"})), asked);
+            assert_eq!(judge(&policy, "mail_send", json!({"to": "a`b"})), gate);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Fits each request into the model's window; `context.rs` of the crate does the work.
+//! Middleware that fits each request into the model's context window; see `crate::context`.
 
 use super::Middleware;
 use crate::{RunState, context::ContextFit};

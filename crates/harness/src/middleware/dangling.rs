@@ -100,9 +100,9 @@ mod tests {
     }
 
     fn result(call: &str) -> Arc<Message> {
-        let made = ToolCall { id: call.into(), name: "ls".into(), args: json!({}), garbled: None };
+        let tool_call = ToolCall { id: call.into(), name: "ls".into(), args: json!({}), garbled: None };
         let id = format!("r-{call}").into();
-        Arc::new(Message::Tool(ToolResult { id, ..run_state::result(&made, "ok".into()) }))
+        Arc::new(Message::Tool(ToolResult { id, ..run_state::result(&tool_call, "ok".into()) }))
     }
 
     fn check(messages: Vec<Arc<Message>>, expect: &[&str]) {

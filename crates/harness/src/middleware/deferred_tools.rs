@@ -43,9 +43,9 @@ impl DeferredTools {
             return shown.specs.clone();
         }
         let plain = all.iter().filter(|spec| !self.catalog.has(&spec.name));
-        let behind = found.iter().filter(|name| self.catalog.has(name));
-        let behind = behind.filter_map(|name| all.iter().find(|spec| spec.name == *name));
-        let specs: Specs = plain.chain(behind).cloned().collect();
+        let loaded = found.iter().filter(|name| self.catalog.has(name));
+        let loaded = loaded.filter_map(|name| all.iter().find(|spec| spec.name == *name));
+        let specs: Specs = plain.chain(loaded).cloned().collect();
         self.shown = Some(ShownTools { found, specs: specs.clone() });
         specs
     }

@@ -213,7 +213,7 @@ mod tests {
         let files =
             vec![file("/a.PNG", 9), file("/b.csv", 9), file("/c.jpg", MAX_IMAGE_BYTES), file("/d.webp", 9)];
         let human = Human { files, ..Human::new("h", "what is this?") };
-        let asked = Update::Message(Arc::new(Message::Human(human)));
+        let message = Update::Message(Arc::new(Message::Human(human)));
         let seen = |updates: Vec<Update>| {
             let replay = Arc::new(Replay::default());
             let state = RunState::new("t".into(), "r".into(), 1, ThreadState::fold(updates), replay);
@@ -223,15 +223,15 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            seen(vec![asked.clone()]),
+            seen(vec![message.clone()]),
             ["/a.PNG image/png", "/c.jpg image/jpeg", "/d.webp image/webp"]
         );
         let Update::Message(failed) = assistant(Vec::new()) else { unreachable!() };
         let Message::Assistant(mut failed) = Arc::unwrap_or_clone(failed) else { unreachable!() };
         failed.failure = Some(Box::new(Outcome::Timeout));
         let failed = Update::Message(Arc::new(Message::Assistant(failed)));
-        assert_eq!(seen(vec![asked.clone(), failed]).len(), 3, "no model has seen them");
-        assert_eq!(seen(vec![asked, assistant(Vec::new())]), [""; 0]);
+        assert_eq!(seen(vec![message.clone(), failed]).len(), 3, "no model has seen them");
+        assert_eq!(seen(vec![message, assistant(Vec::new())]), [""; 0]);
     }
 
     /// Noise images with the side length in their names; other files contain their name.

@@ -225,12 +225,12 @@ fn key(call: &ToolCall) -> String {
     let args = call.args.as_object().unwrap_or(&none);
     match call.name.as_str() {
         "read_file" => {
-            let place = |key: &str| {
+            let line_block = |key: &str| {
                 args.get(key).and_then(Value::as_u64).map(|line| line.saturating_sub(1) / LINES_A_PLACE)
             };
-            let start = place("start_line").unwrap_or_default();
+            let start = line_block("start_line").unwrap_or_default();
             let path = args.get("path").and_then(Value::as_str).unwrap_or_default();
-            format!("{path}:{start}-{}", place("end_line").unwrap_or(start))
+            format!("{path}:{start}-{}", line_block("end_line").unwrap_or(start))
         }
         "write_file" | "str_replace" => {
             let distinguishing = args.iter().filter(|(key, _)| *key != PURPOSE_ARGUMENT);
@@ -279,12 +279,13 @@ mod tests {
             4,
             "the fifth call is not made"
         );
-        let asked = bench.asked();
-        let hinted =
-            |n: usize| asked[n].last().unwrap().starts_with("reminder: You have made the same calls 3 times");
-        assert_eq!((0..5).filter(|n| hinted(*n)).collect::<Vec<_>>(), [3], "{asked:?}");
-        let kept = bench.thread().iter().filter(|text| text.contains("You have made")).count();
-        assert_eq!(kept, 1, "a hint keeps its position");
+        let requests = bench.asked();
+        let hinted = |n: usize| {
+            requests[n].last().unwrap().starts_with("reminder: You have made the same calls 3 times")
+        };
+        assert_eq!((0..5).filter(|n| hinted(*n)).collect::<Vec<_>>(), [3], "{requests:?}");
+        let hints = bench.thread().iter().filter(|text| text.contains("You have made")).count();
+        assert_eq!(hints, 1, "a hint keeps its position");
         assert_eq!(bench.thread().last().unwrap(), said);
     }
 

@@ -59,8 +59,8 @@ mod tests {
     async fn a_run_past_midnight_is_reminded_of_the_new_day_once() {
         let looks = |id: &str| calls(vec![call(id, "reads", json!({}))]);
         let mut bench = Bench::new(vec![looks("1"), looks("2"), text_reply("done")]);
-        let asked = AtomicU32::new(0);
-        let clock = move || match asked.fetch_add(1, Ordering::SeqCst) {
+        let calls = AtomicU32::new(0);
+        let clock = move || match calls.fetch_add(1, Ordering::SeqCst) {
             0 => "Friday 2026-11-20 23:59, (UTC+01:00)".to_owned(),
             later => format!("Saturday 2026-11-21 00:0{later}, (UTC+01:00)"),
         };
@@ -69,9 +69,9 @@ mod tests {
         let asks = Human { at, ..Human::new("q", "watch") };
         let bench = bench.past(vec![Update::Message(Arc::new(Message::Human(asks)))]);
         bench.run(None).await;
-        let asked = bench.asked();
-        let newest: Vec<_> = asked[2].iter().filter(|line| line.starts_with("reminder: ")).collect();
+        let requests = bench.asked();
+        let newest: Vec<_> = requests[2].iter().filter(|line| line.starts_with("reminder: ")).collect();
         assert_eq!(newest, ["reminder: It is now Saturday 2026-11-21 00:01, (UTC+01:00)."]);
-        assert_eq!(asked[1].last(), Some(newest[0]));
+        assert_eq!(requests[1].last(), Some(newest[0]));
     }
 }

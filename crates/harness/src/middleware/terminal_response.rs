@@ -27,8 +27,9 @@ impl Middleware for TerminalResponse {
             return AnswerCheck::Accept;
         }
         // Read from the thread, so that a run interrupted by a crash does not ask a second time.
-        let asked = run_state.since_asked().any(|message| [EMPTY, EMPTY_AT_ONCE].contains(&message.text()));
-        if asked {
+        let was_reminded =
+            run_state.since_asked().any(|message| [EMPTY, EMPTY_AT_ONCE].contains(&message.text()));
+        if was_reminded {
             return AnswerCheck::Fail(FailureCause::Silent);
         }
         let did_something = run_state.since_asked().any(|message| matches!(**message, Message::Tool(_)));
@@ -51,9 +52,9 @@ mod tests {
         let bench = Bench::new(vec![tool_call_reply(), text_reply(" \n"), text_reply("Found it.")]);
         let (outcome, seen) = bench.run(Some("look")).await;
         assert_eq!((outcome, seen.text.trim()), (Outcome::Success, "Found it."));
-        let asked = &bench.asked()[2];
-        assert!(asked.last().unwrap().starts_with("reminder: Your answer was empty"), "{asked:?}");
-        assert_eq!(asked.len(), 4, "the empty answer is removed: {asked:?}");
+        let request = &bench.asked()[2];
+        assert!(request.last().unwrap().starts_with("reminder: Your answer was empty"), "{request:?}");
+        assert_eq!(request.len(), 4, "the empty answer is removed: {request:?}");
     }
 
     #[tokio::test]

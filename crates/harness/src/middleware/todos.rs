@@ -84,8 +84,8 @@ impl Middleware for TodoReminders {
 
     fn check_answer(&mut self, run_state: &RunState, reply: &Assistant) -> AnswerCheck {
         let left = unfinished(&run_state.state().todos);
-        let whole = reply.finish == Finish::Complete && !reply.text.trim().is_empty();
-        if left.is_empty() || !whole || !self.written || self.sent_back >= MAX_UNFINISHED_REMINDERS {
+        let is_final = reply.finish == Finish::Complete && !reply.text.trim().is_empty();
+        if left.is_empty() || !is_final || !self.written || self.sent_back >= MAX_UNFINISHED_REMINDERS {
             return AnswerCheck::Accept;
         }
         self.sent_back += 1;

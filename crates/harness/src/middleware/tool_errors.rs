@@ -5,7 +5,7 @@ use crate::RunState;
 use pudu_base::{ToolCall, ToolError, ToolOutput};
 
 /// Maximum length of a tool's error that is passed on, in characters.
-const WORDS: usize = 2_000;
+const MAX_ERROR_CHARS: usize = 2_000;
 
 /// Marks and shortens the errors of tools.
 pub struct ToolErrors;
@@ -17,7 +17,7 @@ impl Middleware for ToolErrors {
 
     fn after_tool(&mut self, _turn: &RunState, _call: &ToolCall, result: &mut Result<ToolOutput, ToolError>) {
         if let Err(ToolError(text)) = result {
-            let said: String = text.chars().take(WORDS).collect();
+            let said: String = text.chars().take(MAX_ERROR_CHARS).collect();
             *text = format!("Error: {said}");
         }
     }

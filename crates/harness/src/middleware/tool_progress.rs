@@ -1,5 +1,5 @@
-//! Judges whether a tool still brings anything new. DeerFlow's rules: nearly identical results are pointed out to the
-//! model, and a tool whose failure the model cannot fix is no longer called in this run.
+//! Detects tools that no longer make progress. DeerFlow's rules: nearly identical results are pointed out to the model,
+//! and a tool whose failure the model cannot fix is no longer called in this run.
 //!
 //! Deliberately absent: repeated calls, which `loop_detection.rs` handles.
 

@@ -44,9 +44,9 @@ async fn fit(rules: ResultRules, full: bool, tool: &str, text: &str, cut: Option
     let output = ToolOutput { text: text.into(), cut, ..ToolOutput::default() };
     let fitted = results.fit(tool, output, &tools(&["read_file"]), 128_000).await;
     assert_eq!(fitted.cut, None);
-    let kept = shelf.kept.lock().unwrap().clone();
-    assert!(kept.iter().all(|one| *one == (tool.to_owned(), text.to_owned())), "the whole text is stored");
-    (fitted.text, kept.len())
+    let stored = shelf.kept.lock().unwrap().clone();
+    assert!(stored.iter().all(|one| *one == (tool.to_owned(), text.to_owned())), "the whole text is stored");
+    (fitted.text, stored.len())
 }
 
 const NOTE: &str = "is in /mnt/kept: read_file reads parts of it by start_line and end_line, or by offset …]";

@@ -60,8 +60,8 @@ impl CallQueue {
         let mut started = Vec::new();
         while let Some((call, _)) = self.waiting.front() {
             let alone = run_state.state().interrupted.contains_key(&call.id);
-            let most = if alone || self.alone { 1 } else { MAX_CONCURRENT_CALLS };
-            if self.running >= most {
+            let limit = if alone || self.alone { 1 } else { MAX_CONCURRENT_CALLS };
+            if self.running >= limit {
                 break;
             }
             (self.running, self.alone) = (self.running + 1, alone);
@@ -262,8 +262,8 @@ fn admit(agent: &RunAgent, chain: &mut Chain, run_state: &RunState, call: &ToolC
         return Gate::Deny(text.to_owned());
     }
     if tool.is_none() {
-        let there = agent.tools.only(|name| !agent.deferred.has(name)).names();
-        let text = format!("Error: there is no tool {}. There are: {there}.", call.name);
+        let available = agent.tools.only(|name| !agent.deferred.has(name)).names();
+        let text = format!("Error: there is no tool {}. There are: {available}.", call.name);
         return Gate::Deny(text);
     }
     let gates = chain.iter_mut().map(|middleware| middleware.before_tool(run_state, call));
@@ -276,7 +276,7 @@ fn interruptions(agent: &RunAgent, run_state: &RunState, call: &ToolCall) -> u32
     if state.interrupted.is_empty() {
         return 0;
     }
-    let made = state.messages.values().filter_map(|message| match &**message {
+    let past_calls = state.messages.values().filter_map(|message| match &**message {
         Message::Assistant(reply) => Some(&reply.calls),
         Message::Human(_) | Message::Tool(_) | Message::Reminder(_) => None,
     });
@@ -284,7 +284,7 @@ fn interruptions(agent: &RunAgent, run_state: &RunState, call: &ToolCall) -> u32
         other.id == call.id
             || other.name == call.name && same_args(&coerced(agent, (*other).clone()).args, &call.args)
     };
-    let same = made.flatten().filter(is_same);
+    let same = past_calls.flatten().filter(is_same);
     same.filter_map(|other| state.interrupted.get(&other.id)).sum()
 }
 
@@ -325,8 +325,8 @@ fn ask<'a>(
         match examined {
             Ok(Ok(None)) => {}
             Ok(Ok(Some(more))) => {
-                let whole = request.whole.as_deref().map(|whole| format!("{}\n\n", whole.trim_end()));
-                request.whole = Some(format!("{}{more}", whole.unwrap_or_default()).into());
+                let full = request.whole.as_deref().map(|full| format!("{}\n\n", full.trim_end()));
+                request.whole = Some(format!("{}{more}", full.unwrap_or_default()).into());
             }
             Ok(Err(ToolError(why))) => return CallStep::Refused(call, None, format!("Error: {why}")),
             Err(_) => {
@@ -440,11 +440,11 @@ fn left_out(run_state: &RunState) -> Option<String> {
     let names: Vec<&str> =
         own.skip(MAX_ARTIFACTS).map(|(path, _)| path.rsplit('/').next().unwrap_or(path)).collect();
     let more = names.len().saturating_sub(MAX_ARTIFACTS);
-    let named = names.iter().take(MAX_ARTIFACTS).copied().collect::<Vec<_>>().join(", ");
+    let listed = names.iter().take(MAX_ARTIFACTS).copied().collect::<Vec<_>>().join(", ");
     match (names.is_empty(), more) {
         (true, _) => None,
-        (false, 0) => Some(named),
-        (false, more) => Some(format!("{named} and {more} more")),
+        (false, 0) => Some(listed),
+        (false, more) => Some(format!("{listed} and {more} more")),
     }
 }
 

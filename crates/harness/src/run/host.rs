@@ -1,4 +1,4 @@
-//! The people and the model of a run, for a tool that needs them while a call runs.
+//! Lets a tool call ask the run's users and model while it is running.
 
 use crate::{RunAgent, RunState, prompt::ASK, replay::below, side_call};
 use pudu_base::{

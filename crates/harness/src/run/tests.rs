@@ -178,12 +178,12 @@ async fn after_a_crash_no_finished_tool_is_repeated() {
     // and 6 have no tool any more, and 5 was interrupted.
     assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 1);
     assert_eq!(bench.reads.calls.load(Ordering::SeqCst), 1);
-    let asked = &bench.asked()[0];
-    assert_eq!(asked[2], "tool: worked before");
-    assert!(asked[3].starts_with("tool: Error: a restart interrupted this call."), "{asked:?}");
-    assert_eq!(asked[4..6], ["tool: worked", "tool: worked"]);
-    assert_eq!(asked[6], asked[3]);
-    assert!(asked[7].starts_with("tool: Error: there is no tool gone."), "{asked:?}");
+    let request = &bench.asked()[0];
+    assert_eq!(request[2], "tool: worked before");
+    assert!(request[3].starts_with("tool: Error: a restart interrupted this call."), "{request:?}");
+    assert_eq!(request[4..6], ["tool: worked", "tool: worked"]);
+    assert_eq!(request[6], request[3]);
+    assert!(request[7].starts_with("tool: Error: there is no tool gone."), "{request:?}");
 }
 
 #[tokio::test]
@@ -243,7 +243,7 @@ async fn a_question_to_users_ends_the_run_after_the_other_calls() {
 
 #[tokio::test]
 async fn after_a_restart_a_question_is_not_asked_again() {
-    let asked = ToolResult {
+    let question = ToolResult {
         id: "r".into(),
         call: "1".into(),
         tool: "writes".into(),
@@ -255,8 +255,8 @@ async fn after_a_restart_a_question_is_not_asked_again() {
         decisions: Vec::new(),
         task: None,
     };
-    let asked = Update::Message(Arc::new(Message::Tool(asked)));
-    let past = vec![human("h", "go"), assistant(vec![call("1", "writes", json!({}))]), asked];
+    let question = Update::Message(Arc::new(Message::Tool(question)));
+    let past = vec![human("h", "go"), assistant(vec![call("1", "writes", json!({}))]), question];
     let bench = Bench::new(vec![]).past(past);
     assert_eq!((bench.run(None).await.0, bench.asked().len()), (Outcome::Success, 0));
 }
@@ -381,10 +381,10 @@ async fn the_model_is_informed_about_files_above_the_limit() {
         text_reply("here"),
     ]);
     bench.run(Some("go")).await;
-    let asked = bench.asked();
-    assert_eq!(asked[1].last().unwrap(), "tool: presented.");
+    let requests = bench.asked();
+    assert_eq!(requests[1].last().unwrap(), "tool: presented.");
     let expected = "tool: presented. Not sent, because an answer can have at most 20 files: 21, 22. Say so: people may ask for them in their next message.";
-    assert_eq!(asked[2].last().unwrap(), expected);
+    assert_eq!(requests[2].last().unwrap(), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -424,8 +424,8 @@ async fn a_call_that_ended_the_process_twice_is_not_made_again() {
     let twice = [began("1"), cut("1"), began("1"), cut("1")];
     check(past(&twice), vec![again("2"), text_reply("ok")], "writes", 0, &[never, never]).await;
     // After a new request, the call is tried again.
-    let asked = [past(&twice), vec![human("h2", "again")]].concat();
-    check(asked, vec![text_reply("ok")], "writes", 1, &[waited]).await;
+    let thread = [past(&twice), vec![human("h2", "again")]].concat();
+    check(thread, vec![text_reply("ok")], "writes", 1, &[waited]).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! `describe_skill`: purposes and paths of skills that the prompt lists by name only.
+//! `describe_skill`: returns purposes and paths of skills that the prompt lists only by name.
 
 use pudu_base::{Skill, Tool, ToolCx, ToolError, ToolOutput, TypedTool, erase, foreign};
 use schemars::JsonSchema;

@@ -70,10 +70,10 @@ async fn a_sub_agent_works_alone_and_its_parent_reads_the_report() {
     let (outcome, seen) = bench.run(Some("how many?")).await;
     assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, "There are three."));
     assert_eq!((seen.usage, seen.tasks.len()), (Usage::plain(7, 2), 0));
-    let asked = bench.asked();
-    assert_eq!(asked[1], ["human: count the files"], "it does not see the conversation");
-    assert_eq!(asked[2][2], "tool: worked");
-    assert_eq!(asked[3].last().unwrap(), "tool: Task Succeeded. Result: Three files.");
+    let requests = bench.asked();
+    assert_eq!(requests[1], ["human: count the files"], "it does not see the conversation");
+    assert_eq!(requests[2][2], "tool: worked");
+    assert_eq!(requests[3].last().unwrap(), "tool: Task Succeeded. Result: Three files.");
     assert_eq!(bench.thread(), ["how many?", "", "Task Succeeded. Result: Three files.", "There are three."]);
 }
 
@@ -286,8 +286,8 @@ async fn concurrent_approvals_of_sub_agents_are_shown_and_their_decisions_kept()
         Message::Tool(result) => Some(result.decisions.clone()),
         _ => None,
     };
-    let kept: Vec<_> = run_state.state().messages.values().filter_map(of).collect();
-    assert_eq!(kept, [[yes("`reads {}`")], [yes("`reads {}`")]]);
+    let decisions: Vec<_> = run_state.state().messages.values().filter_map(of).collect();
+    assert_eq!(decisions, [[yes("`reads {}`")], [yes("`reads {}`")]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -338,9 +338,9 @@ async fn a_skill_that_a_sub_agent_reads_itself_binds_it() {
 
 #[tokio::test]
 async fn a_sub_agent_sees_its_parents_skills_unless_its_kind_names_some() {
-    let named = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+    let only = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
     for (skills, expect) in
-        [(None, true), (named(&[]), false), (named(&["other"]), false), (named(&["look", "other"]), true)]
+        [(None, true), (only(&[]), false), (only(&["other"]), false), (only(&["look", "other"]), true)]
     {
         let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), text_reply("ok"), text_reply("done")]);
         let kind = SubagentKind { skills, ..kind("helper") };
@@ -426,12 +426,12 @@ async fn steps_beyond_the_limit_are_counted() {
     let task = Kinds::new(vec![kind], 3).unwrap().task(&bench.agent, Arc::default()).unwrap();
     bench.agent.tools = bench.agent.tools.with(task);
     bench.run(Some("go")).await;
-    let kept = stages(&bench);
-    let bytes = serde_json::to_string(&kept).unwrap().len();
+    let stored = stages(&bench);
+    let bytes = serde_json::to_string(&stored).unwrap().len();
     assert!((900_000..1_300_000).contains(&bytes), "{bytes}");
-    let Some(TaskStage::Ended(end)) = kept.last() else { panic!("no end") };
+    let Some(TaskStage::Ended(end)) = stored.last() else { panic!("no end") };
     // Some of its replies are summaries of its own conversation.
-    assert!((380..=401).contains(&(kept.len() - 2 + end.omitted as usize)) && end.omitted > 100, "{end:?}");
+    assert!((380..=401).contains(&(stored.len() - 2 + end.omitted as usize)) && end.omitted > 100, "{end:?}");
     assert_eq!(end.text, "Enough.");
 }
 
@@ -447,9 +447,9 @@ async fn steps_of_an_interrupted_task_are_kept_and_it_is_not_repeated() {
     assert_eq!(outcome, Outcome::Success);
     let lost = "Task failed. Error: a restart interrupted it. Some of its work may be done: check before you delegate it again";
     assert_eq!(bench.thread()[2], lost);
-    let kept = stages(&bench);
-    let TaskStage::Ended(end) = &kept[1] else { panic!("{kept:?}") };
-    assert_eq!((&kept[0], end.status, kept.len()), (&started, TaskStatus::Failed, 2));
+    let stored = stages(&bench);
+    let TaskStage::Ended(end) = &stored[1] else { panic!("{stored:?}") };
+    assert_eq!((&stored[0], end.status, stored.len()), (&started, TaskStatus::Failed, 2));
 }
 
 #[tokio::test]

@@ -32,11 +32,11 @@ impl Frames {
     }
 
     /// Adds a gap and the thread's state after it. No frames from before `state` follow.
-    pub fn gap(&mut self, asked: Position, seq: Seq, state: ThreadState, steps: Steps) {
+    pub fn gap(&mut self, requested: Position, seq: Seq, state: ThreadState, steps: Steps) {
         self.known = None;
         self.first.get_or_insert(seq);
         self.go_on_at(Position::after(seq, 0));
-        let data = self.gap_data(&asked.to_string());
+        let data = self.gap_data(&requested.to_string());
         self.set_state(state, steps);
         // Readers of the protocol have no event for a gap: the state follows.
         if self.protocol.is_none() {

@@ -197,8 +197,8 @@ impl Frames {
             self.message_begins(id);
         }
         // The thoughts of a message that is read whole from the log are only in the message.
-        let whole = chunk.last.filter(|_| is_new).and_then(|reply| reply.reasoning.as_deref());
-        if let Some(thoughts) = chunk.reasoning.or(whole).filter(|thoughts| !thoughts.is_empty()) {
+        let full = chunk.last.filter(|_| is_new).and_then(|reply| reply.reasoning.as_deref());
+        if let Some(thoughts) = chunk.reasoning.or(full).filter(|thoughts| !thoughts.is_empty()) {
             self.block_grows(id, MessageBlockKind::Reasoning, thoughts);
         }
         if !chunk.text.is_empty() {

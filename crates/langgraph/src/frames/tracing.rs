@@ -141,8 +141,9 @@ impl Frames {
         // Uses the same checkpoints as the history, which ignores rows that calls and sub-agents add later.
         let (seq, parent) = (self.steps.newest().unwrap_or(seq), self.steps.parent());
         let next = checkpoint::next(state);
-        let made = Checkpoint { thread: &thread, seq, parent, at, run: &run, step, written: false, next };
-        let mut told = Value::Object(made.state(&values));
+        let checkpoint =
+            Checkpoint { thread: &thread, seq, parent, at, run: &run, step, written: false, next };
+        let mut told = Value::Object(checkpoint.state(&values));
         for (name, seq) in [("config", Some(seq)), ("parent_config", parent)] {
             told[name] = seq.map_or(Value::Null, |seq| {
                 json!({ "configurable": { "thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint::id(seq) } })

@@ -115,8 +115,8 @@ fn required_arguments_are_those_that_there_are() {
         json!({ "properties": { "q": { "type": "string", "required": true }, "r": { "required": false } } });
     assert_eq!(required(marked), json!(["q"]));
     // An argument may have this name.
-    let named = repair(&json!({ "properties": { "required": { "type": "boolean" } } }));
-    assert_eq!(named.parameters["properties"], json!({ "required": { "type": "boolean" } }));
+    let repaired = repair(&json!({ "properties": { "required": { "type": "boolean" } } }));
+    assert_eq!(repaired.parameters["properties"], json!({ "required": { "type": "boolean" } }));
 }
 
 #[test]

@@ -107,7 +107,7 @@ async fn an_entry_that_makes_no_sense_is_reported_with_its_mend() {
     check(json!({}), "a stdio server needs a `command`").await;
     check(json!({ "command": "$NOT_SET" }), "a stdio server needs a `command`").await;
     check(json!({ "type": "http" }), "an http server needs a `url`").await;
-    check(json!({ "url": "mcp.example.org" }), "`url` is no address").await;
+    check(json!({ "url": "mcp.example.org" }), "`url` is not a valid URL").await;
     check(json!({ "url": "file:///mcp" }), "`url` must begin with http:// or https://").await;
     check(json!({ "type": "ws", "url": "ws://h" }), "`type` is ws; it can be stdio or http").await;
     check(

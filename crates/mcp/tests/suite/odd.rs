@@ -72,12 +72,12 @@ async fn one_odd_tool_costs_nothing_but_itself() {
         (json!({ "type": "string", "description": "the title" }), "may be anything"),
         (
             json!({ "properties": { "coin": { "type": "string" }, "required": ["coin"] } }),
-            "`required` stands among",
+            "`required` is among",
         ),
-        (json!({ "properties": { "a": { "type": "any" } } }), "`type` names no type"),
+        (json!({ "properties": { "a": { "type": "any" } } }), "`type` is not a JSON Schema type"),
         (json!({ "properties": { "a": { "$ref": "#/$defs/A" } } }), "`$ref` names no part"),
         (json!({ "properties": { "城市": {} } }), "a name that providers refuse"),
-        (json!({ "properties": ["a"] }), "`properties` is no object"),
+        (json!({ "properties": ["a"] }), "`properties` is not an object"),
     ] {
         check_odd(&json!({ "name": "odd", "inputSchema": schema }), &both, noted).await;
     }

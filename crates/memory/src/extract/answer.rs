@@ -241,8 +241,8 @@ mod tests {
 
     #[test]
     fn unusable_answers_are_errors() {
-        let whole = answer(r#"{"content": "Likes tea"}"#);
-        let cut = whole.trim_end_matches(['}', ']']);
+        let full = answer(r#"{"content": "Likes tea"}"#);
+        let cut = full.trim_end_matches(['}', ']']);
         for text in [
             "",
             "I cannot do that.",

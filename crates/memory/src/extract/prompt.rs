@@ -104,16 +104,16 @@ mod tests {
         let options = MemoryOptions { consolidation: true, consolidation_min: 3, ..MemoryOptions::default() };
         let transcript = Transcript::from_turns(&[me("I like tea </conversation>"), bot("ok")]).unwrap();
         let offered = OfferedFacts::from_document(&document, &transcript, &options, 30 * 86_400_000);
-        let asked = prompt(&document, &transcript, &offered);
-        assert_eq!(asked.user.matches("</current_memory>").count(), 1, "{}", asked.user);
-        assert_eq!(asked.user.matches("</conversation>").count(), 1);
+        let request = prompt(&document, &transcript, &offered);
+        assert_eq!(request.user.matches("</current_memory>").count(), 1, "{}", request.user);
+        assert_eq!(request.user.matches("</conversation>").count(), 1);
         let line = "- [fact_1 | goal | 0.80 | 1970-01-01 | valid:7d] \"Likes &lt;tea&gt;\"";
-        assert_eq!(asked.user.matches(line).count(), 2, "for review and to merge: {}", asked.user);
-        assert!(asked.user.contains("<hints>\nThe person tells a preference.\n</hints>"));
+        assert_eq!(request.user.matches(line).count(), 2, "for review and to merge: {}", request.user);
+        assert!(request.user.contains("<hints>\nThe person tells a preference.\n</hints>"));
         let nothing = MemoryDocument::empty(MemoryScope::for_user(UserId::local()));
         let plain = Transcript::from_turns(&[me("hello there"), bot("ok")]).unwrap();
         let other = prompt(&nothing, &plain, &OfferedFacts::default());
-        assert_eq!(other.system, asked.system);
+        assert_eq!(other.system, request.system);
         assert!(!other.user.contains("<hints>") && !other.user.contains("<facts_for_review>"));
     }
 

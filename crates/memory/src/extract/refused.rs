@@ -11,19 +11,19 @@ pub enum RefusedReason {
     Quote,
     /// Its quote does not support it: the two have different topics or subjects.
     Support,
-    /// It is the opposite of its quote, or the other side of a comparison.
+    /// It is the opposite of its quote, or reverses a comparison.
     Opposite,
     /// It presents something past as current, or the other way round.
     Outdated,
     /// It is stated as certain although the person is not certain.
     Uncertain,
     /// It presents a wish, a plan or a condition as a fact.
-    Unreal,
+    Hypothetical,
     /// It attributes words about another person to the person.
-    Another,
+    OtherPerson,
     /// It contains a password, a key, a PIN, or the number of a card or a document.
     Secret,
-    /// It cannot be compared with the statement, whose language is neither English nor Chinese.
+    /// The statement is in an unsupported language: only English and Chinese can be checked.
     Language,
     /// It is already in memory, or repeats injected text.
     Known,
@@ -49,8 +49,8 @@ impl RefusedReason {
             Self::Opposite => "opposite",
             Self::Outdated => "outdated",
             Self::Uncertain => "uncertain",
-            Self::Unreal => "unreal",
-            Self::Another => "another",
+            Self::Hypothetical => "unreal",
+            Self::OtherPerson => "another",
             Self::Secret => "secret",
             Self::Language => "language",
             Self::Known => "known",

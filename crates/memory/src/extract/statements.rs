@@ -178,8 +178,8 @@ pub(super) fn statements(own: &str) -> Vec<String> {
     if let Some(found) = rules.handed.find(&simplified(&text)) {
         // The sentences before may be statements; the line that announces the text is not.
         let before = found.as_str().rfind(['.', '!', '。', '！']).map_or(0, |at| at + 1);
-        let kept = text.get(..found.start() + before).unwrap_or_default();
-        text = format!("{kept} {CUT}");
+        let prefix = text.get(..found.start() + before).unwrap_or_default();
+        text = format!("{prefix} {CUT}");
     }
     let mut stated = Vec::new();
     for sentence in sentences(&text) {

@@ -70,7 +70,7 @@ pub struct TranscriptTurn {
     pub message: Option<String>,
     /// Whether it is not displayed in the conversation: reminders, injected context.
     pub hidden: bool,
-    /// Whether it is a person's answer to a question of the agent, which counts even if it is hidden.
+    /// Whether it is a person's answer to the agent's question, which counts even if it is hidden.
     pub answers_question: bool,
     /// Whether it is another author's text, forwarded by the person.
     pub forwarded: bool,
@@ -123,27 +123,27 @@ impl Transcript {
     /// there is then nothing to learn.
     #[must_use]
     pub fn from_turns(turns: &[TranscriptTurn]) -> Option<Self> {
-        let kept = kept(turns);
-        let is_answered = kept.iter().any(|(turn, _)| turn.by == SaidBy::Assistant);
-        let people: Vec<&Person> = kept.iter().filter_map(|(turn, _)| person(turn)).collect();
+        let usable = kept(turns);
+        let is_answered = usable.iter().any(|(turn, _)| turn.by == SaidBy::Assistant);
+        let people: Vec<&Person> = usable.iter().filter_map(|(turn, _)| person(turn)).collect();
         if people.is_empty() || !is_answered {
             return None;
         }
         let is_room = people.iter().any(|person| person.id != people[0].id);
-        let mut made = Self { text: String::new(), own: Vec::new(), signals: Signals::new() };
-        let first_for_signals = kept.len().saturating_sub(SIGNAL_TURNS);
-        for (index, (turn, text)) in kept.iter().enumerate() {
+        let mut transcript = Self { text: String::new(), own: Vec::new(), signals: Signals::new() };
+        let first_for_signals = usable.len().saturating_sub(SIGNAL_TURNS);
+        for (index, (turn, text)) in usable.iter().enumerate() {
             let parts = shortened(text);
             let shown = escape(&parts.join(TRUNCATED));
-            made.text.push_str(&format!("{}: {shown}\n\n", label(turn, is_room)));
+            transcript.text.push_str(&format!("{}: {shown}\n\n", label(turn, is_room)));
             let Some(person) = person(turn) else { continue };
-            push_line(&mut made.own, OwnLine::new(text, &parts, origin(turn, person)), text);
+            push_line(&mut transcript.own, OwnLine::new(text, &parts, origin(turn, person)), text);
             if index >= first_for_signals {
-                made.signals.extend(signals(text));
+                transcript.signals.extend(signals(text));
             }
         }
-        made.text.truncate(made.text.trim_end().len());
-        Some(made)
+        transcript.text.truncate(transcript.text.trim_end().len());
+        Some(transcript)
     }
 
     /// Returns the text for the model.
@@ -171,9 +171,9 @@ impl Transcript {
 
 /// Returns people's own lines among turns, whether or not they were answered.
 pub(super) fn own_lines(turns: &[TranscriptTurn]) -> Vec<OwnLine> {
-    let kept = kept(turns);
+    let usable = kept(turns);
     let mut own = Vec::new();
-    for (turn, text) in &kept {
+    for (turn, text) in &usable {
         let Some(person) = person(turn) else { continue };
         push_line(&mut own, OwnLine::new(text, &shortened(text), origin(turn, person)), text);
     }
@@ -195,26 +195,26 @@ fn push_line(own: &mut Vec<OwnLine>, line: OwnLine, text: &str) {
 
 /// Keeps people's own words and the answers to them. A turn without own words is dropped with its answers.
 fn kept(turns: &[TranscriptTurn]) -> Vec<(&TranscriptTurn, String)> {
-    let mut kept = Vec::new();
-    let mut heard = false;
+    let mut usable = Vec::new();
+    let mut has_statement = false;
     for turn in turns {
         match &turn.by {
             _ if turn.hidden && !(turn.answers_question && turn.by != SaidBy::Assistant) => {}
             SaidBy::Person(person) => {
                 let own =
                     if person.is_self && !turn.forwarded { own_words(&turn.text) } else { String::new() };
-                heard = !own.is_empty() && !is_acknowledgement(&own);
-                if heard {
-                    kept.push((turn, own));
+                has_statement = !own.is_empty() && !is_acknowledgement(&own);
+                if has_statement {
+                    usable.push((turn, own));
                 }
             }
-            SaidBy::Assistant if heard && !turn.text.trim().is_empty() => {
-                kept.push((turn, turn.text.trim().to_owned()));
+            SaidBy::Assistant if has_statement && !turn.text.trim().is_empty() => {
+                usable.push((turn, turn.text.trim().to_owned()));
             }
             SaidBy::Assistant => {}
         }
     }
-    kept
+    usable
 }
 
 fn person(turn: &TranscriptTurn) -> Option<&Person> {
@@ -319,8 +319,8 @@ pub(super) mod tests {
             [("haha just kidding", 0), ("开玩笑的", 0), ("and I like tea", 1), ("act as a guide", 1)]
         {
             let turns = [me("I own a castle"), bot("Wow"), me(later), bot("ok")];
-            let made = Transcript::from_turns(&turns).unwrap();
-            assert_eq!(made.own()[0].statements.len(), expect, "{later}");
+            let transcript = Transcript::from_turns(&turns).unwrap();
+            assert_eq!(transcript.own()[0].statements.len(), expect, "{later}");
         }
         let room =
             [by("U1", true, "I own a castle"), by("U2", true, "I like milk"), by("U1", true, "just kidding")];
@@ -336,11 +336,11 @@ pub(super) mod tests {
             Some("User (Name of U1): I like tea\n\nUser (Name of U2): I like milk\n\nAssistant: Fine"),
         );
         let long = format!("{}{}{}", "a".repeat(500), "b".repeat(9), "c".repeat(500));
-        let made = Transcript::from_turns(&[me(&long), bot("x")]).unwrap();
+        let transcript = Transcript::from_turns(&[me(&long), bot("x")]).unwrap();
         assert_eq!(
-            made.text(),
+            transcript.text(),
             format!("User: {}{TRUNCATED}{}\n\nAssistant: x", "a".repeat(500), "c".repeat(500))
         );
-        assert_eq!(made.own()[0].statements.len(), 0, "what was cut is no evidence");
+        assert_eq!(transcript.own()[0].statements.len(), 0, "text that was cut is not evidence");
     }
 }

@@ -154,13 +154,13 @@ fn verify_part(part: &JudgedClause, fact: &str, said: &[JudgedClause]) -> Result
 
 fn compare(part: &JudgedClause, fact: &str, said: &JudgedClause) -> Result<(), RefusedReason> {
     if !said.subject.is_in(fact) {
-        return Err(RefusedReason::Another);
+        return Err(RefusedReason::OtherPerson);
     }
     frame::check(&part.text, fact, &said.text, said.subject == ClauseSubject::Person)?;
     extent::compare(&part.text, &said.text)?;
     // A negation after "and" applies to something else: "I grew up here and feet mean nothing to me".
-    let heard = cut_behind_and(&part.text, &said.text);
-    let mut mood = Mood::from_clause(heard);
+    let clause = cut_behind_and(&part.text, &said.text);
+    let mut mood = Mood::from_clause(clause);
     mood.unreal |= said.mood.unreal;
     part.mood.compare(&mood)?;
     if roles::are_swapped(&part.text, &said.text) { Err(RefusedReason::Opposite) } else { Ok(()) }

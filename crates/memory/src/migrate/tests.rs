@@ -45,8 +45,8 @@ fn memory_of_version_1_moves_into_files_and_stays_as_a_backup() {
             ("The same name", FactCategory::Context, 0.5, unknown),
         ]
     );
-    let kept = fs::read_to_string(scene.user().join("memory.json.v1.bak")).unwrap();
-    assert_eq!(kept, old_memory());
+    let backup = fs::read_to_string(scene.user().join("memory.json.v1.bak")).unwrap();
+    assert_eq!(backup, old_memory());
     let manifest = fs::read_to_string(scene.user().join("memory.json")).unwrap();
     assert!(manifest.contains("\"2.0\"") && !manifest.contains("facts"), "{manifest}");
     assert_eq!(scene.read(), document, "one copy is enough");

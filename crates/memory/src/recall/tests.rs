@@ -41,11 +41,12 @@ fn choose(
     tokens: usize,
     given: &[(RecallKind, &str)],
 ) -> RecalledMemory {
-    let given = given.iter().map(|(kind, doc)| RecalledId { kind: *kind, doc: (*doc).into() }).collect();
+    let recalled_ids =
+        given.iter().map(|(kind, doc)| RecalledId { kind: *kind, doc: (*doc).into() }).collect();
     choose_recalled(
         hits,
         facts,
-        &RecallBudget { question: "my", tokens, given: &given, zone: &TimeZone::UTC },
+        &RecallBudget { question: "my", tokens, given: &recalled_ids, zone: &TimeZone::UTC },
     )
 }
 

@@ -213,9 +213,9 @@ fn no_link_leads_out_of_a_users_folder() {
     let outside = scene.home.path().join("outside");
     fs::create_dir_all(&outside).unwrap();
     fs::write(outside.join("secret.md"), deerflow("fact_ee", "__default__", "secret")).unwrap();
-    let place = scene.user().join(scene.file("fact_ee"));
-    fs::create_dir_all(place.parent().unwrap()).unwrap();
-    std::os::unix::fs::symlink(outside.join("secret.md"), &place).unwrap();
+    let path = scene.user().join(scene.file("fact_ee"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(outside.join("secret.md"), &path).unwrap();
     let document = scene.read();
     assert_eq!((document.facts.len(), document.broken.len()), (1, 1));
     // A folder of an agent that is a link.
@@ -559,10 +559,10 @@ fn a_conversation_becomes_facts_in_files() {
     let transcript = Transcript::from_turns(&turns).unwrap();
     let document = scene.read();
     let offered = OfferedFacts::from_document(&document, &transcript, scene.store.options(), NOW);
-    let asked = prompt(&document, &transcript, &offered);
+    let request = prompt(&document, &transcript, &offered);
     assert!(
-        asked.user.contains("[MANUAL] Lives in Paris")
-            && asked.user.contains("Assistant: Enjoy &lt;Rome&gt;!")
+        request.user.contains("[MANUAL] Lives in Paris")
+            && request.user.contains("Assistant: Enjoy &lt;Rome&gt;!")
     );
     let answer = format!(
         r#"{{"user": {{}}, "history": {{}}, "newFacts": [{{"content": "Lives in Rome", "quote": "I moved to Rome", "category": "context", "confidence": 0.95, "scope": "user", "durability": "durable", "authority": "descriptive"}}], "factsToRemove": [{{"id": "{old}", "scope": "user", "reason": "moved", "replacementFactIndex": 0}}]}}"#

@@ -176,19 +176,19 @@ impl ChunkDecoder {
     }
 
     fn parts(&mut self, calls: &[ToolCall]) -> Option<ProviderParts> {
-        let mut kept = Map::new();
+        let mut parts_kept = Map::new();
         if let Some(details) = std::mem::take(&mut self.details).whole() {
-            kept.insert(DETAILS.to_owned(), details);
+            parts_kept.insert(DETAILS.to_owned(), details);
         }
         let extras = calls.iter().enumerate();
         let extras: Vec<Value> = extras
             .filter_map(|(at, call)| Some(parts::call_part(call, self.call_extras.get(&at)?)))
             .collect();
         if !extras.is_empty() {
-            kept.insert(parts::CALLS.to_owned(), Value::Array(extras));
+            parts_kept.insert(parts::CALLS.to_owned(), Value::Array(extras));
         }
         let origin = std::mem::take(&mut self.origin);
-        (!kept.is_empty()).then_some(ProviderParts { origin, parts: Value::Object(kept) })
+        (!parts_kept.is_empty()).then_some(ProviderParts { origin, parts: Value::Object(parts_kept) })
     }
 }
 

@@ -109,12 +109,13 @@ impl MessageDecoder {
                 };
                 let at = self.calls.push(piece)?;
                 // Gateways that do not stream arguments send them at the beginning.
-                let whole =
+                let input_at_start =
                     block.get("input").filter(|input| input.as_object().is_some_and(|map| !map.is_empty()));
-                if let Some(input) = whole {
+                if let Some(input) = input_at_start {
                     self.calls.set_arguments(at, input.to_string())?;
                 }
-                let arguments = if whole.is_some() { BlockArguments::Given } else { BlockArguments::Missing };
+                let arguments =
+                    if input_at_start.is_some() { BlockArguments::Given } else { BlockArguments::Missing };
                 BlockContent::Call { at, arguments }
             }
             kind => {

@@ -28,7 +28,7 @@ pub(super) fn limit(settings: &ModelSettings, request: &Request) -> Option<u64> 
 
 /// Returns the keys. The operator's keys override ours.
 pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String, Value> {
-    let (rules, most) = (&settings.thinking, request.most.map_or(u64::MAX, u64::from));
+    let (rules, max_tokens) = (&settings.thinking, request.most.map_or(u64::MAX, u64::from));
     let mut options = Map::new();
     if let Some(temperature) = settings.temperature {
         options.insert("temperature".to_owned(), temperature.into());
@@ -40,7 +40,7 @@ pub(super) fn options(settings: &ModelSettings, request: &Request) -> Map<String
     rules.apply(request.thinking, &mut options);
     let effort = rules.effort(request.thinking).filter(|_| rules.thinks(request.thinking));
     match options.get("thinking").and_then(|thinking| thinking.get("type")?.as_str()) {
-        Some("enabled") => set_budget(&mut options, effort, rules.auto_budget, most),
+        Some("enabled") => set_budget(&mut options, effort, rules.auto_budget, max_tokens),
         Some("disabled") => {
             options.insert("thinking".to_owned(), json!({"type": "disabled"}));
         }

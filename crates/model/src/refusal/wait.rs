@@ -8,8 +8,8 @@ const SIGNS: [&str; 4] = ["try again in ", "retry in ", "retry after ", "availab
 
 /// Returns the delay in an error message; `said` is in lower case.
 pub(super) fn named_wait(said: &str) -> Option<Duration> {
-    let behind = SIGNS.iter().find_map(|sign| Some(said.split_once(sign)?.1))?;
-    let mut rest = behind.trim_start();
+    let after = SIGNS.iter().find_map(|sign| Some(said.split_once(sign)?.1))?;
+    let mut rest = after.trim_start();
     let mut wait: Option<Duration> = None;
     while let Some((part, more)) = first_part(rest) {
         wait = Some(wait.unwrap_or_default().saturating_add(part));
@@ -21,11 +21,11 @@ pub(super) fn named_wait(said: &str) -> Option<Duration> {
 /// Parses a number and its unit. Returns the delay and the remaining text.
 fn first_part(text: &str) -> Option<(Duration, &str)> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, behind) = text.split_at_checked(digits)?;
+    let (number, after) = text.split_at_checked(digits)?;
     let number: f64 = number.trim_end_matches('.').parse().ok()?;
-    let behind = behind.trim_start();
-    let letters = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
-    let (unit, rest) = behind.split_at_checked(letters)?;
+    let after = after.trim_start();
+    let letters = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+    let (unit, rest) = after.split_at_checked(letters)?;
     let seconds = match unit {
         "ms" | "millisecond" | "milliseconds" => 0.001,
         "s" | "sec" | "secs" | "second" | "seconds" => 1.0,

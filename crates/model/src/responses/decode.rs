@@ -84,9 +84,9 @@ impl ItemDecoder {
             piece.name = text(item, "name").to_owned();
             piece.is_open = true;
         }
-        let place = self.calls.push(piece)?;
-        self.called.insert(at, place);
-        Ok(place)
+        let index = self.calls.push(piece)?;
+        self.called.insert(at, index);
+        Ok(index)
     }
 
     fn item_done(&mut self, at: u64, item: &Value, out: &mut Vec<Delta>) -> Result<(), ModelError> {
@@ -100,15 +100,15 @@ impl ItemDecoder {
             }
             "function_call" => {
                 let id = text(item, "call_id");
-                let place = match self.calls.find(id, self.called.get(&at).copied()) {
-                    Some(place) => place,
+                let index = match self.calls.find(id, self.called.get(&at).copied()) {
+                    Some(index) => index,
                     None => self.call(at, item, "")?,
                 };
-                self.calls.complete(place, id, text(item, "name"));
+                self.calls.complete(index, id, text(item, "name"));
                 if let Some(arguments) = item["arguments"].as_str().filter(|text| !text.is_empty()) {
-                    self.calls.set_arguments(place, arguments.to_owned())?;
+                    self.calls.set_arguments(index, arguments.to_owned())?;
                 }
-                self.calls.close(place);
+                self.calls.close(index);
             }
             "reasoning" if !self.thought.contains(&at) => {
                 let parts = ["summary", "content"].into_iter().filter_map(|name| item[name].as_array());
@@ -124,12 +124,12 @@ impl ItemDecoder {
             }
             _ => {}
         }
-        let mut kept = item.clone();
+        let mut stored = item.clone();
         // The provider finds the image by the item's ID.
-        if let Some(fields) = kept.as_object_mut().filter(|fields| fields.contains_key("result")) {
+        if let Some(fields) = stored.as_object_mut().filter(|fields| fields.contains_key("result")) {
             fields.remove("result");
         }
-        self.items.insert(at, kept);
+        self.items.insert(at, stored);
         if self.items.len() > MAX_ITEMS { Err(garbled("too many items")) } else { Ok(()) }
     }
 
@@ -150,9 +150,9 @@ impl ItemDecoder {
         // part only there.
         for (at, item) in (0..).zip(response["output"].as_array().into_iter().flatten()) {
             if self.is_news(at, item, has_streamed) {
-                let taken = self.items.contains_key(&at);
+                let is_used = self.items.contains_key(&at);
                 let next = self.items.keys().next_back().map_or(0, |last| last.saturating_add(1));
-                self.item_done(if taken { next } else { at }, item, out)?;
+                self.item_done(if is_used { next } else { at }, item, out)?;
             }
         }
         self.done = true;
@@ -205,9 +205,9 @@ impl ItemDecoder {
                 Ok(())
             }
             "response.function_call_arguments.done" => {
-                let place = self.call(at, event, "")?;
-                self.calls.set_arguments(place, text(event, "arguments").to_owned())?;
-                self.calls.close(place);
+                let index = self.call(at, event, "")?;
+                self.calls.set_arguments(index, text(event, "arguments").to_owned())?;
+                self.calls.close(index);
                 Ok(())
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {

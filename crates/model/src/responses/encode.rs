@@ -164,7 +164,7 @@ impl<'a> ItemWriter<'a> {
         // The provider refuses a reasoning item without the item that followed it.
         let mut waiting = Vec::new();
         for item in items {
-            let kept = match item["type"].as_str() {
+            let part = match item["type"].as_str() {
                 Some("reasoning") => {
                     waiting.push(InputItem::Kept(item));
                     continue;
@@ -173,7 +173,7 @@ impl<'a> ItemWriter<'a> {
                 Some("function_call") => self.own_call(item, &mut calls),
                 _ => Some(InputItem::Kept(item)),
             };
-            match kept {
+            match part {
                 Some(item) => {
                     self.input.append(&mut waiting);
                     self.input.push(item);

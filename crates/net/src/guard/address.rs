@@ -71,16 +71,16 @@ fn closed_v4(address: Ipv4Addr) -> Option<&'static str> {
 }
 
 fn closed_v6(address: Ipv6Addr) -> Option<&'static str> {
-    let named =
+    let label =
         |nets: &[(Ipv6Net, &'static str)]| Some(nets.iter().find(|(net, _)| net.contains(&address))?.1);
     if NAT64.contains(&address) {
         let [.., a, b, c, d] = address.octets();
         return closed_v4(Ipv4Addr::new(a, b, c, d));
     }
     if !GLOBAL_V6.contains(&address) {
-        return named(OUTSIDE_V6).or(Some("reserved"));
+        return label(OUTSIDE_V6).or(Some("reserved"));
     }
-    named(CLOSED_V6).or_else(|| isatap(address).then_some("ISATAP"))
+    label(CLOSED_V6).or_else(|| isatap(address).then_some("ISATAP"))
 }
 
 /// Returns whether an address is ISATAP: its second half is `0000:5efe` or `0200:5efe` and an IPv4 address.

@@ -14,17 +14,17 @@ pub struct Splitter {
 impl Splitter {
     /// Adds bytes and returns the completed documents.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
-        let mut whole = Vec::new();
+        let mut documents = Vec::new();
         for &byte in bytes {
             if self.depth == 0 && !matches!(byte, b'{' | b'[') {
                 continue;
             }
             self.document.push(byte);
             if self.is_end(byte) {
-                whole.push(std::mem::take(&mut self.document));
+                documents.push(std::mem::take(&mut self.document));
             }
         }
-        whole
+        documents
     }
 
     /// Returns the size of the incomplete document, in bytes.

@@ -117,8 +117,8 @@ impl PersonData {
             let folder = ThreadFolder { owner: owner.clone(), thread: thread.clone() };
             let runs: HashSet<&RunId> = others.iter().map(|one| &one.run).collect();
             let (_, state) = self.db.load(thread).await?;
-            let made = state.artifacts.iter().filter(|(_, run)| runs.contains(run));
-            let mut paths: Vec<&str> = made.map(|(path, _)| path.as_str()).collect();
+            let artifacts = state.artifacts.iter().filter(|(_, run)| runs.contains(run));
+            let mut paths: Vec<&str> = artifacts.map(|(path, _)| path.as_str()).collect();
             for one in others {
                 let Message::Human(human) = &one.message else { continue };
                 for file in &human.files {

@@ -46,7 +46,7 @@ pub struct ForgottenPerson {
 pub async fn forget_person(agent: &Agent, keys: &PersonKeys) -> Result<ForgottenPerson, PersonError> {
     // Nothing may be learned from their data until it is deleted.
     let _alone = agent.pause_learning().await;
-    let people = PersonData::of_agent(agent);
+    let people = PersonData::from_agent(agent);
     let concerned = people.concerned_threads(keys).await?;
     let drop_cached = || concerned.iter().for_each(|thread| agent.threads().forget(thread));
     drop_cached();
@@ -111,8 +111,8 @@ impl PersonData {
         self.blocking(move |own| {
             for SharedThread { thread, owner, room, .. } in rooms {
                 let folder = ThreadFolder { owner, thread };
-                let given = own.folders.hand_over(&folder, &room);
-                given.map_err(|why| PersonError::Io { path: own.folders.user(&folder.owner), why })?;
+                let handed_over = own.folders.hand_over(&folder, &room);
+                handed_over.map_err(|why| PersonError::Io { path: own.folders.user(&folder.owner), why })?;
             }
             for user in keys_of.users() {
                 own.secrets.forget(user)?;
@@ -286,9 +286,9 @@ impl PersonData {
             }
             let (_, state) = self.db.load(&thread).await?;
             let ids: HashSet<&MessageId> = ids.iter().collect();
-            let kept =
+            let result_paths =
                 state.context.kept.iter().filter(|(id, _)| ids.contains(id)).map(|(_, path)| path.as_str());
-            let paths = kept.chain(messages.iter().flat_map(|one| results_of(&one.message)));
+            let paths = result_paths.chain(messages.iter().flat_map(|one| results_of(&one.message)));
             let owner = messages.first().map(|one| one.owner.clone()).unwrap_or_default();
             let files = self.folders.thread_files(&ThreadFolder { owner, thread: thread.clone() });
             for path in paths {

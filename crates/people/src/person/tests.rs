@@ -157,8 +157,8 @@ async fn a_shared_thread_stays_with_the_room() {
     assert_eq!(texts, [removed, removed, "ada asks", "to ada", removed, "ada steers", removed]);
     let room = UserId::room("slack", "");
     assert_eq!(scene.db.owner(&"t".into()).await.unwrap(), Some(room.clone()));
-    let kept = scene.home.path().join("users").join(room.as_str()).join("threads/t/user-data/uploads/a.txt");
-    assert!(kept.exists() && !files.exists());
+    let moved = scene.home.path().join("users").join(room.as_str()).join("threads/t/user-data/uploads/a.txt");
+    assert!(moved.exists() && !files.exists());
     assert_eq!(scene.data.forget(&keys).await.unwrap(), ForgottenPerson::default(), "no data is left");
 }
 

@@ -54,8 +54,8 @@ fn left_open() -> ThreadState {
         usage: None,
         failure: None,
     };
-    let said = [Message::Human(human("h1")), Message::Assistant(reply), Message::Human(human("h2"))];
-    ThreadState::fold(said.map(|message| Update::Message(Arc::new(message))))
+    let messages = [Message::Human(human("h1")), Message::Assistant(reply), Message::Human(human("h2"))];
+    ThreadState::fold(messages.map(|message| Update::Message(Arc::new(message))))
 }
 
 #[test]
@@ -64,8 +64,9 @@ fn only_the_same_run_makes_its_open_calls() {
     let check = |task: RunTask, texts: &[&str], open: usize| {
         let mut turn = RunState::new("t".into(), "r".into(), 0, left_open(), Arc::default());
         add_input(&mut turn, &task);
-        let said: Vec<&str> = turn.state().messages.values().map(|message| message.text()).collect();
-        assert_eq!((said.as_slice(), turn.open_calls().len()), (texts, open), "{task:?}");
+        let texts_in_thread: Vec<&str> =
+            turn.state().messages.values().map(|message| message.text()).collect();
+        assert_eq!((texts_in_thread.as_slice(), turn.open_calls().len()), (texts, open), "{task:?}");
     };
     check(task(vec![human("h3")], None), &["h1", "Let me look.", "h2", refused, "h3"], 0);
     check(task(Vec::new(), Some("h3")), &["h1", "Let me look.", refused, "h2"], 0);
@@ -85,8 +86,9 @@ fn a_repeated_client_message_is_answered_again() {
         let state = ["h1", "h2"].map(|id| Update::Message(Arc::new(Message::Human(human(id)))));
         let mut turn = RunState::new("t".into(), "r".into(), 0, ThreadState::fold(state), Arc::default());
         assert_eq!(add_input(&mut turn, &task), resumed);
-        let said: Vec<&str> = turn.state().messages.values().map(|message| message.text()).collect();
-        assert_eq!(said, texts, "{task:?}");
+        let texts_in_thread: Vec<&str> =
+            turn.state().messages.values().map(|message| message.text()).collect();
+        assert_eq!(texts_in_thread, texts, "{task:?}");
     };
     check(&[("h1", "new")], false, &["h2", "new"]);
     check(&[("h1", "h1"), ("h3", "h3")], false, &["h1", "h2", "h3"]);

@@ -50,12 +50,12 @@ impl RunManager {
                 return Ok(false);
             }
             crash::point("adoption.files");
-            let given = client.0.agent.db().adopt_thread(&adoption, &thread).await;
+            let adopted = client.0.agent.db().adopt_thread(&adoption, &thread).await;
             // After a failed write its result is unknown. The next attempt finds the files here.
-            if matches!(given, Ok(false)) {
+            if matches!(adopted, Ok(false)) {
                 client.move_files(&thread, &adoption.target, &adoption.source).await;
             }
-            given
+            adopted
         };
         self.in_turn(live, work).await?
     }

@@ -26,7 +26,7 @@ const MAX_EARLIER_TEXT_BYTES: usize = 4 << 20;
 /// Maximum total size of the texts that are compared with the original ones, in bytes.
 const MAX_TEXT_BYTES: usize = 16 << 20;
 /// Maximum number of records kept per thread, and their maximum total size in bytes. The oldest are removed first.
-const KEPT: (usize, u64) = (100, 32 << 20);
+const MAX_RECORDS: (usize, u64) = (100, 32 << 20);
 
 /// Records of the changes to one thread's files.
 #[derive(Clone)]
@@ -144,7 +144,7 @@ impl ChangeRecords {
         fs::rename(&part, path)?;
         // Leftover records are harmless; the next call may remove them.
         let dir = Dir::open_ambient_dir(&self.folder, ambient_authority())?;
-        sweep(&dir, &name.to_string_lossy(), KEPT).ok();
+        sweep(&dir, &name.to_string_lossy(), MAX_RECORDS).ok();
         Ok(())
     }
 }

@@ -50,11 +50,11 @@ fn path<'a>(own: &'a str, counted: &str) -> Option<&'a str> {
 
 /// Returns the path below a mount if the mount is a controller's tree, as in `… ROOT AT … - cgroup cgroup rw,memory`.
 fn path_below_mount(mount: &str, counted: &str, path: &str) -> Option<PathBuf> {
-    let (place, kind) = mount.split_once(" - ")?;
+    let (location, kind) = mount.split_once(" - ")?;
     let mut kind = kind.split(' ');
     let is_tree = kind.next() == Some("cgroup") && kind.nth(1)?.split(',').any(|option| option == counted);
-    let mut place = place.split(' ').skip(3);
-    let (root, at) = (place.next()?, place.next()?);
+    let mut location = location.split(' ').skip(3);
+    let (root, at) = (location.next()?, location.next()?);
     let below = Path::new(path).strip_prefix(root).ok()?;
     is_tree.then(|| Path::new(at).join(below))
 }

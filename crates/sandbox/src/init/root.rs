@@ -21,10 +21,10 @@ use std::{
 };
 
 /// Mount points of the new root file system and, until it is unmounted, of the machine's.
-const NEW: &str = "/new";
+const NEW_ROOT: &str = "/new";
 const OLD: &str = "/old";
 /// Folders that machines have. The new root is built on the first existing one, invisibly to other processes.
-const PLACES: [&str; 4] = ["/tmp", "/run", "/var", "/mnt"];
+const BUILD_FOLDERS: [&str; 4] = ["/tmp", "/run", "/var", "/mnt"];
 /// Folders with programs and libraries. Those that are links are recreated as links.
 const SYSTEM: [&str; 8] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store"];
 /// Entries of `/etc` that programs need and that do not contain secrets.
@@ -73,7 +73,7 @@ const SAFE: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 pub(super) fn build(plan: &JailPlan) -> Result<(), InitError> {
     let pieces = Pieces::from_plan(plan);
     step_aside()?;
-    memory(NEW, SMALL, MountFlags::empty())?;
+    memory(NEW_ROOT, SMALL, MountFlags::empty())?;
     let mut bound = Vec::new();
     for MountPiece { from, to, read_only } in &pieces.0 {
         bind(from, to)?;
@@ -93,7 +93,7 @@ pub(super) fn build(plan: &JailPlan) -> Result<(), InitError> {
         }
     }
     let all = SAFE | MountFlags::BIND | MountFlags::RDONLY;
-    mount_remount(NEW, all, "").trying("cannot make the new root read-only")?;
+    mount_remount(NEW_ROOT, all, "").trying("cannot make the new root read-only")?;
     leave_the_machine().trying("cannot unmount the old root")
 }
 
@@ -113,7 +113,7 @@ impl Pieces {
         let mut pieces = Vec::new();
         let mut add = |from: &Path, to: &Path, read_only| {
             let real = from.canonicalize().unwrap_or_else(|_| from.to_owned());
-            pieces.push(MountPiece { from: below(OLD, &real), to: below(NEW, to), read_only });
+            pieces.push(MountPiece { from: below(OLD, &real), to: below(NEW_ROOT, to), read_only });
         };
         let system = SYSTEM.iter().map(|name| Path::new("/").join(name));
         for path in system.filter(|path| path.is_dir() && !path.is_symlink()) {
@@ -125,11 +125,11 @@ impl Pieces {
             add(&path, &path, true);
         }
         for path in DEVICES.iter().map(|name| Path::new("/dev").join(name)).filter(|path| path.exists()) {
-            pieces.push(MountPiece { from: below(OLD, &path), to: below(NEW, &path), read_only: false });
+            pieces.push(MountPiece { from: below(OLD, &path), to: below(NEW_ROOT, &path), read_only: false });
         }
         for mount in &plan.mounts {
             let real = mount.host.canonicalize().unwrap_or_else(|_| mount.host.clone());
-            let (from, to) = (below(OLD, &real), below(NEW, Path::new(&mount.agent)));
+            let (from, to) = (below(OLD, &real), below(NEW_ROOT, Path::new(&mount.agent)));
             pieces.push(MountPiece { from, to, read_only: mount.read_only });
         }
         Self(pieces)
@@ -146,11 +146,11 @@ fn below(root: &str, path: &Path) -> PathBuf {
 fn step_aside() -> Result<(), InitError> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).trying("cannot make mounts private")?;
-    let place = PLACES.iter().find(|place| Path::new(place).is_dir()).unwrap_or(&"/");
-    mount("tmpfs", *place, "tmpfs", SAFE, c"mode=0755,size=1m")
+    let folder = BUILD_FOLDERS.iter().find(|folder| Path::new(folder).is_dir()).unwrap_or(&"/");
+    mount("tmpfs", *folder, "tmpfs", SAFE, c"mode=0755,size=1m")
         .trying("cannot mount a tmpfs for the new root")?;
     let step = || -> io::Result<()> {
-        std::env::set_current_dir(place)?;
+        std::env::set_current_dir(folder)?;
         fs::create_dir("new")?;
         fs::create_dir("old")?;
         pivot_root(".", "old")?;
@@ -168,7 +168,7 @@ fn memory(at: &str, options: &str, more: MountFlags) -> Result<(), InitError> {
 
 /// Binds a folder or a file recursively, because a user namespace does not allow non-recursive bind mounts.
 fn bind(from: &Path, to: &Path) -> Result<(), InitError> {
-    let shown = to.strip_prefix(NEW).unwrap_or(to).display();
+    let shown = to.strip_prefix(NEW_ROOT).unwrap_or(to).display();
     let step = || -> io::Result<()> {
         if from.metadata()?.is_dir() {
             fs::create_dir_all(to)?;
@@ -200,7 +200,7 @@ fn links() -> Result<(), InitError> {
     let step = || -> io::Result<()> {
         for name in SYSTEM {
             if let Ok(target) = fs::read_link(Path::new(OLD).join(name)) {
-                symlink(target, Path::new(NEW).join(name))?;
+                symlink(target, Path::new(NEW_ROOT).join(name))?;
             }
         }
         fs::create_dir_all("/new/var")?;
@@ -281,7 +281,7 @@ fn proc() -> Result<(), InitError> {
 /// Makes the new file system the root, and unmounts everything else.
 fn leave_the_machine() -> io::Result<()> {
     unmount(OLD, UnmountFlags::DETACH)?;
-    std::env::set_current_dir(NEW)?;
+    std::env::set_current_dir(NEW_ROOT)?;
     // This stacks the old root on top of the new one, from where it is unmounted.
     pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;

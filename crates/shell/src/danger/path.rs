@@ -4,8 +4,8 @@
 const SYSTEM: [&str; 9] = ["etc", "usr", "bin", "sbin", "boot", "lib", "lib64", "var", "sys"];
 /// Folders that contain the users' home folders.
 const HOMES: [&str; 2] = ["home", "Users"];
-/// Names of the home folder and the working folder.
-const HERE: [&str; 5] = ["~", "$HOME", "${HOME}", "$PWD", "${PWD}"];
+/// Spellings of the home folder and the working folder.
+const HOME_AND_CWD: [&str; 5] = ["~", "$HOME", "${HOME}", "$PWD", "${PWD}"];
 /// Maximum number of paths that a word with brace lists expands to. Further lists are not expanded.
 const MAX_EXPANDED_PATHS: usize = 64;
 
@@ -22,7 +22,7 @@ fn is_broad_path(path: &str) -> bool {
         ["mnt" | "root" | "opt" | "srv"] if absolute => true,
         [homes] | [homes, _] if absolute && HOMES.contains(homes) => true,
         ["mnt", "user-data"] | ["mnt", "user-data", _] if absolute => true,
-        [first] if !absolute => HERE.contains(first),
+        [first] if !absolute => HOME_AND_CWD.contains(first),
         _ => is_system(path),
     }
 }
@@ -52,8 +52,7 @@ fn list(path: &str) -> Option<Vec<String>> {
     listed.then(|| inside.split(',').map(|item| format!("{before}{item}{after}")).collect())
 }
 
-/// Returns whether a path is absolute, and its parts, with `.` and `..` resolved and without trailing patterns that
-/// match everything.
+/// Splits a path into normalized components, without trailing wildcards. Also returns whether it is absolute.
 fn parts(path: &str) -> (bool, Vec<&str>) {
     let mut parts = Vec::new();
     for part in path.split('/') {
@@ -94,7 +93,7 @@ pub(super) fn is_secret(path: &str) -> bool {
 }
 
 /// Returns whether a path is in a system folder, a disk device, or a file that is read at login.
-pub(super) fn is_guarded(path: &str) -> bool {
+pub(super) fn is_protected(path: &str) -> bool {
     is_system(path) || path.starts_with("/dev/sd") || path.starts_with("/dev/nvme") || is_start_up(path)
 }
 

@@ -258,7 +258,7 @@ fn everyday_commands_are_allowed() {
             ("a sum", "echo $((a > 5 ? 1 << 2 : 3)); ((i > /etc)); for ((i=1; i<5; i++)); do echo $i; done"),
             ("patterns", "case $1 in start) ls;; halt|shutdown) echo no;; (eval) ls;; esac"),
             ("a list", "a=(shutdown at eval); echo \"${a[@]} ${#a[@]} ${a//\\//_} ${x:-it's}\""),
-            ("a name that is no command", "for at in eval dd; do echo $at; done"),
+            ("a name that is not a command", "for at in eval dd; do echo $at; done"),
             ("a quote in a quote", "echo \"it's $(echo \"don't\") ok\" $'it\\'s'"),
             ("what asks where a program is", "command -v rm"),
             ("a loop over files", "while read -r l; do echo \"$l\"; done < a.txt > b.txt"),
@@ -274,7 +274,7 @@ fn huge_scripts_are_refused_immediately() {
     assert_eq!(find(&"x".repeat(MAX_SCRIPT_BYTES + 1)), Some("it is too long to be checked"));
     assert_eq!(find(&format!("echo {}ls{}", "$(".repeat(33), ")".repeat(33))), DEEP);
     assert_eq!(find(&format!("echo {}ls{}", "$(".repeat(30), ")".repeat(30))), None);
-    let begun = Instant::now();
+    let start = Instant::now();
     for (piece, deep) in [
         ("$(", true),
         ("\"$(", true),
@@ -302,7 +302,7 @@ fn huge_scripts_are_refused_immediately() {
     }
     let braces = format!("rm -rf {}", "{a,b}".repeat(1_000));
     assert_eq!(find(&braces), None);
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
 proptest! {

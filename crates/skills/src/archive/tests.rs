@@ -129,7 +129,7 @@ fn hostile_archives_are_refused() {
         ("an absolute path with a backslash", rename(with("a_x", b""), "a_x", "\\ax"), "absolute"),
         ("a drive", rename(with("aa_x", b""), "aa_x", "C:\\x"), "colon"),
         ("a dot", rename(with("a/b", b""), "a/b", "./b"), "leads out"),
-        ("an empty part", rename(with("a/b/c", b""), "a/b/c", "a///c"), "empty part"),
+        ("an empty part", rename(with("a/b/c", b""), "a/b/c", "a///c"), "empty component"),
         ("a zero byte", rename(with("a_b", b""), "a_b", "a\0b"), "invisible characters"),
         ("a turned name", with("a\u{202e}gpj.py", b""), "invisible characters"),
         (
@@ -232,7 +232,7 @@ fn hostile_archives_are_refused() {
             "`disallowed-tools` would have no effect",
         ),
         ("no head", pack(&[("SKILL.md", b"# Demo\n")]), "does not begin with front matter"),
-        ("a skill that is no text", pack(&[("SKILL.md", b"---\n\xff")]), "not UTF-8"),
+        ("a skill that is not text", pack(&[("SKILL.md", b"---\n\xff")]), "not UTF-8"),
         // Files.
         ("no zip", b"hello".to_vec(), "it is not a ZIP archive"),
         ("an empty file", Vec::new(), "it is not a ZIP archive"),
@@ -286,8 +286,8 @@ fn all_dangers_are_reported_together_without_control_characters() {
     }
     assert_eq!(
         refused(&archive),
-        "../x: its name has a part `.` or `..`, which leads out of its folder; b:_x: its name has a colon, which is a drive or a \
-         stream on some machines; \\u{1b}[2J: its name contains invisible characters"
+        "../x: its name contains `.` or `..`, which leads out of its folder; b:_x: its name contains a colon, which denotes a \
+         drive or a stream on some systems; \\u{1b}[2J: its name contains invisible characters"
     );
 }
 

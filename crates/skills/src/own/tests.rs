@@ -210,9 +210,9 @@ fn a_preview_contains_each_written_file_in_full() {
         preview.written.into_iter().map(|WrittenFile { path, text }| (path, text)).collect()
     };
     let pair = |path: &str, text: &str| (path.to_owned(), text.to_owned());
-    let (whole, data) =
+    let (skill_file, data) =
         (pair("SKILL.md", &text("offers", "one\ntwo")), "[2 bytes that are not text, or too many]");
-    let all = [whole, pair("a.py", "print(2)"), pair("data", data)];
+    let all = [skill_file, pair("a.py", "print(2)"), pair("data", data)];
     assert_eq!(written(SkillChange::Restore(back)), all);
     house.change("ada", "offers", SkillChange::Restore(back)).unwrap();
     assert_eq!(written(SkillChange::Restore(3)), [pair("a.py", "print(1)")]);
@@ -320,7 +320,7 @@ fn a_crash_leaves_the_old_or_the_new_version_with_a_correct_history() {
     house.change("ada", "notes", SkillChange::Create(text("notes", "one"))).unwrap();
     let own = house.of("ada");
     // The process crashes after the record is written, before the move.
-    let (stage, place, _) = own.staged("notes", &SkillChange::Edit(text("notes", "two"))).unwrap();
+    let (stage, folder, _) = own.staged("notes", &SkillChange::Edit(text("notes", "two"))).unwrap();
     let version = SkillVersion {
         number: 0,
         at: 1,
@@ -332,7 +332,7 @@ fn a_crash_leaves_the_old_or_the_new_version_with_a_correct_history() {
         files: 0,
         findings: vec![],
     };
-    own.skill_history("notes").note(&place, version.clone()).unwrap();
+    own.skill_history("notes").note(&folder, version.clone()).unwrap();
     std::mem::forget(stage);
     assert_eq!(house.text("users/ada/skills/custom/notes/SKILL.md"), text("notes", "one"));
     assert_eq!(own.history("notes").unwrap().len(), 2);
@@ -362,16 +362,16 @@ fn a_file_edited_in_place_changes_no_stored_version() {
         fs::OpenOptions::new().write(true).truncate(true).open(&file).unwrap();
         fs::write(&file, text("notes", words)).unwrap();
     };
-    let kept = |number: u64| house.of("ada").former_text("notes", number);
+    let version_text = |number: u64| house.of("ada").former_text("notes", number);
     let add = |path: &str| SkillChange::WriteFile { path: path.into(), text: "x".into() };
     house.change("ada", "notes", SkillChange::Create(text("notes", "one"))).unwrap();
     house.change("ada", "notes", add("a.txt")).unwrap();
     by_hand("two");
-    assert_eq!(kept(2), Some(text("notes", "one")));
+    assert_eq!(version_text(2), Some(text("notes", "one")));
     assert_eq!(house.change("ada", "notes", SkillChange::Restore(2)), Ok(3));
     by_hand("three");
     assert_eq!(house.change("ada", "notes", add("b.txt")), Ok(4));
-    assert_eq!([2, 3, 4].map(kept), ["one", "two", "three"].map(|words| Some(text("notes", words))));
+    assert_eq!([2, 3, 4].map(version_text), ["one", "two", "three"].map(|words| Some(text("notes", words))));
 }
 
 #[test]

@@ -166,9 +166,9 @@ fn rule(danger: Danger) -> (&'static str, FindingSeverity) {
         Danger::Fetches => ("download-and-run", Block),
         Danger::Hides => ("obfuscation", Block),
         Danger::Evaluates => ("obfuscation", Warn),
-        Danger::Connects => ("sends-out", Block),
+        Danger::Connects => ("exfiltration", Block),
         Danger::Secrets => ("secrets", Block),
-        Danger::Later => ("stays", Warn),
+        Danger::Later => ("persistence", Warn),
         Danger::Deletes | Danger::Multiplies => ("damage", Block),
         Danger::Overwrites
         | Danger::Writes

@@ -1,4 +1,4 @@
-//! The claim of a process on exclusive use of the database.
+//! Exclusive claim on the database.
 //!
 //! A SQLite file is covered by the lock on the home folder. On a server, the claim consists of an advisory lock, which
 //! ends with its session, and the name of the last process that held it. A lost session is replaced if no other process
@@ -29,7 +29,7 @@ pub struct Claim {
 struct LockSession {
     session: Option<PgSession>,
     url: PostgresUrl,
-    /// The server's number of the session.
+    /// PostgreSQL backend PID of the session.
     pid: i64,
     /// The name of this process.
     owner: String,
@@ -72,13 +72,13 @@ fn claim(tx: &mut Tx<'_>, owner: &str) -> Result<i64> {
 }
 
 impl Claim {
-    /// Maintains the claim. Returns an error once it cannot be renewed, such as when another process has claimed the
-    /// database.
+    /// Keeps the claim alive. Returns an error once the claim is lost for good, for example because another process has
+    /// claimed the database.
     pub async fn keep(&mut self) -> StoreError {
         let Some(session) = &mut self.session else { return std::future::pending().await };
         loop {
             tokio::time::sleep(CHECK_INTERVAL).await;
-            if session.is_well().await {
+            if session.is_alive().await {
                 continue;
             }
             tracing::warn!("lost the session that claims the database; claiming it again");
@@ -91,7 +91,7 @@ impl Claim {
 }
 
 impl LockSession {
-    async fn is_well(&mut self) -> bool {
+    async fn is_alive(&mut self) -> bool {
         let Some(session) = &mut self.session else { return false };
         matches!(tokio::time::timeout(CHECK_TIMEOUT, session.connection.ping()).await, Ok(Ok(())))
     }
@@ -129,8 +129,8 @@ fn renew(tx: &mut Tx<'_>, owner: &str, lost: i64) -> Result<Option<i64>> {
         return query(PID).fetch_one(tx).map(Some);
     }
     // The pid may have been reused by now. A session that still holds this lock is the lost one.
-    let end = "SELECT CASE WHEN pg_terminate_backend(pid) THEN 1 ELSE 0 END FROM pg_locks
+    let terminate = "SELECT CASE WHEN pg_terminate_backend(pid) THEN 1 ELSE 0 END FROM pg_locks
         WHERE locktype = 'advisory' AND classid = 0 AND objid = $1 AND pid = $2";
-    query(end).bind(LOCK_KEY).bind(lost).execute(tx)?;
+    query(terminate).bind(LOCK_KEY).bind(lost).execute(tx)?;
     Ok(None)
 }

@@ -1,4 +1,4 @@
-//! The two engines and their differences.
+//! SQLite and PostgreSQL, and their differences.
 
 /// Kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

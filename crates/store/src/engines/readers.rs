@@ -52,10 +52,10 @@ impl<C: Connect> Readers<C> {
 
     /// Waits for a free place, and returns an idle connection or opens a new one.
     pub(crate) async fn acquire(&self) -> Result<ReadLease<C>> {
-        let place = Arc::clone(&self.0.places).acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        let permit = Arc::clone(&self.0.places).acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let earlier = self.0.lock().connections.pop().map(|(_, connection)| connection);
         let connection = self.0.database.connect(earlier).await?;
-        Ok(ReadLease { connection, pool: Arc::clone(&self.0), _place: place })
+        Ok(ReadLease { connection, pool: Arc::clone(&self.0), _place: permit })
     }
 
     /// Closes the idle connections. Connections in use are closed when their reads end.

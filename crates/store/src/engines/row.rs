@@ -48,11 +48,11 @@ impl Row<'_> {
         match self {
             Self::Sqlite(row) => sqlite(row, at),
             Self::Postgres(row) => {
-                let place = place(row, at)?;
-                match row.try_column(place)?.type_info().name() {
+                let index = place(row, at)?;
+                match row.try_column(index)?.type_info().name() {
                     // The type of a number literal in a statement.
-                    "INT4" => Ok(row.try_get::<Option<i32>, _>(place)?.map(i64::from)),
-                    _ => Ok(row.try_get(place)?),
+                    "INT4" => Ok(row.try_get::<Option<i32>, _>(index)?.map(i64::from)),
+                    _ => Ok(row.try_get(index)?),
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Blocking threads, in which a job waits for the answers of a server.
+//! Blocking threads in which jobs wait for a database server.
 
 use crate::{Result, StoreError};
 use tokio::{runtime::Handle, task::JoinError};

@@ -103,9 +103,9 @@ impl Db {
             let marked = "SELECT text, piece FROM buffered_messages
                 WHERE account = $1 AND chat = $2 AND topic = $3 AND taken = $4
                 ORDER BY at DESC, id DESC LIMIT $5";
-            let mut taken: Vec<(String, String)> = at(marked).bind(*by).bind(*max).fetch_all(tx)?;
-            taken.reverse();
-            Ok(taken)
+            let mut messages: Vec<(String, String)> = at(marked).bind(*by).bind(*max).fetch_all(tx)?;
+            messages.reverse();
+            Ok(messages)
         })
         .await
     }

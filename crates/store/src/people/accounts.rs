@@ -187,8 +187,8 @@ fn remove(tx: &mut Tx<'_>, user: &UserId) -> Result<RemovedAccount> {
 /// Returns whether an account other than `user`'s has an address.
 pub(crate) fn is_taken(tx: &mut Tx<'_>, email: &str, user: &str) -> Result<bool> {
     let lower = email.to_lowercase();
-    let taken = query("SELECT COUNT(*) FROM users WHERE LOWER(email) = $1 AND id <> $2").bind(&lower);
-    Ok(taken.bind(user).fetch_one::<i64>(tx)? > 0)
+    let duplicates = query("SELECT COUNT(*) FROM users WHERE LOWER(email) = $1 AND id <> $2").bind(&lower);
+    Ok(duplicates.bind(user).fetch_one::<i64>(tx)? > 0)
 }
 
 fn change_password(tx: &mut Tx<'_>, change: &PasswordChange) -> Result<ChangedPassword> {

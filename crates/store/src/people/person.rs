@@ -321,8 +321,8 @@ impl FromRow for Map<String, Value> {
             Ok(number) => Ok::<_, StoreError>(number.map(Value::from)),
             Err(_) => Ok(row.column::<Option<String>>(at)?.map(Value::from)),
         };
-        let named = |(at, name): (usize, &str)| Ok((name.to_owned(), value(at)?.unwrap_or_default()));
-        row.names().into_iter().enumerate().map(named).collect()
+        let to_pair = |(at, name): (usize, &str)| Ok((name.to_owned(), value(at)?.unwrap_or_default()));
+        row.names().into_iter().enumerate().map(to_pair).collect()
     }
 }
 

@@ -96,7 +96,7 @@ impl Db {
             query(sql).bind(now).bind(item).execute(tx)?;
             let sql = "UPDATE scheduled_task_runs SET status = 'failed', error = $1, finished = $2
                 WHERE id = $3 AND status IN ('queued', 'running') RETURNING task, cause";
-            let ended = query(sql).bind(&error).bind(now).bind(&run).fetch_optional(tx)?;
+            let ended = query(sql).bind(&error).bind(now).bind(&run).fetch_all(tx)?;
             follow(tx, ended, ScheduledRunStatus::Failed, Some(&error))
         })
         .await
@@ -110,26 +110,42 @@ impl Db {
     }
 }
 
-/// Records that a turn answers the events of scheduled tasks.
+/// Records that a turn answers the events of scheduled tasks. `events` is the number of all its events.
 pub(crate) fn opened(
     tx: &mut Tx<'_>,
     turn: &TurnId,
     run: Option<(&RunId, &ThreadId)>,
+    events: usize,
     now: i64,
 ) -> Result<()> {
-    let Some((run, thread)) = run else {
-        let sql = "UPDATE scheduled_task_runs SET status = 'failed', error = $1, finished = $2
-            WHERE status = 'queued' AND id IN (SELECT event_key FROM inbox WHERE turn = $3) RETURNING task, cause";
-        let error = "the bot refused the message";
-        let ended = query(sql).bind(error).bind(now).bind(turn).fetch_optional(tx)?;
-        return follow(tx, ended, ScheduledRunStatus::Failed, Some(error));
-    };
+    let Some((run, thread)) = run else { return answered_without_run(tx, turn, events, now) };
     let sql = "UPDATE scheduled_task_runs SET status = 'running', run = $1, thread = $2, started = $3
         WHERE status = 'queued' AND id IN (SELECT event_key FROM inbox WHERE turn = $4) RETURNING task";
     let opened = query(sql).bind(run).bind(thread).bind(now).bind(turn);
-    let Some(task) = opened.fetch_optional::<String>(tx)? else { return Ok(()) };
-    let sql = "UPDATE scheduled_tasks SET last_run_id = $1, last_thread = $2 WHERE id = $3";
-    query(sql).bind(run).bind(thread).bind(&task).execute(tx).map(drop)
+    for task in opened.fetch_all::<String>(tx)? {
+        let sql = "UPDATE scheduled_tasks SET last_run_id = $1, last_thread = $2 WHERE id = $3";
+        query(sql).bind(run).bind(thread).bind(&task).execute(tx)?;
+    }
+    Ok(())
+}
+
+/// Ends the runs whose messages a turn answers without a run: the bot refused the message, or a command of a person, which
+/// is another event of the turn, dropped all messages that waited.
+fn answered_without_run(tx: &mut Tx<'_>, turn: &TurnId, events: usize, now: i64) -> Result<()> {
+    let sql = "UPDATE scheduled_task_runs SET finished = $1
+        WHERE status = 'queued' AND id IN (SELECT event_key FROM inbox WHERE turn = $2) RETURNING task, cause";
+    let ended: Vec<EndedRun> = query(sql).bind(now).bind(turn).fetch_all(tx)?;
+    if ended.is_empty() {
+        return Ok(());
+    }
+    let (status, error) = match events > ended.len() {
+        true => (ScheduledRunStatus::Interrupted, "the run was stopped before it began"),
+        false => (ScheduledRunStatus::Failed, "the bot refused the message"),
+    };
+    let sql = "UPDATE scheduled_task_runs SET status = $1, error = $2
+        WHERE status = 'queued' AND id IN (SELECT event_key FROM inbox WHERE turn = $3)";
+    query(sql).bind(status.as_str()).bind(error).bind(turn).execute(tx)?;
+    follow(tx, ended, status, Some(error))
 }
 
 /// Records the end of a run, if it belongs to a scheduled task.
@@ -144,34 +160,34 @@ pub(crate) fn ended(tx: &mut Tx<'_>, run: &RunId, outcome: &Outcome, now: i64) -
     let sql = "UPDATE scheduled_task_runs SET status = $1, error = $2, finished = $3
         WHERE run = $4 AND status IN ('queued', 'running') RETURNING task, cause";
     let update = query(sql).bind(status.as_str()).bind(error.as_deref()).bind(now).bind(run);
-    let ended = update.fetch_optional(tx)?;
+    let ended = update.fetch_all(tx)?;
     follow(tx, ended, status, error.as_deref())
 }
 
-/// Updates the task of a run that ended.
-pub(super) fn follow(
+/// Updates the tasks of runs that ended.
+fn follow(
     tx: &mut Tx<'_>,
-    ended: Option<EndedRun>,
+    ended: Vec<EndedRun>,
     status: ScheduledRunStatus,
     error: Option<&str>,
 ) -> Result<()> {
-    let Some((task, cause)) = ended else { return Ok(()) };
     let failures = match status {
         ScheduledRunStatus::Success => "0",
         ScheduledRunStatus::Failed => "failures + 1",
         _ => "failures",
     };
-    let sql = format!("UPDATE scheduled_tasks SET last_error = $1, failures = {failures} WHERE id = $2");
-    query(sql).bind(error).bind(&task).execute(tx)?;
     let end = match status {
         ScheduledRunStatus::Success => "completed",
         ScheduledRunStatus::Interrupted => "cancelled",
         _ => "failed",
     };
-    if cause == ScheduledCause::Scheduled {
-        let sql =
-            "UPDATE scheduled_tasks SET status = $1 WHERE id = $2 AND kind = 'once' AND status = 'running'";
-        query(sql).bind(end).bind(&task).execute(tx)?;
+    for (task, cause) in ended {
+        let sql = format!("UPDATE scheduled_tasks SET last_error = $1, failures = {failures} WHERE id = $2");
+        query(sql).bind(error).bind(&task).execute(tx)?;
+        if cause == ScheduledCause::Scheduled {
+            let sql = "UPDATE scheduled_tasks SET status = $1 WHERE id = $2 AND kind = 'once' AND status = 'running'";
+            query(sql).bind(end).bind(&task).execute(tx)?;
+        }
     }
     Ok(())
 }

@@ -284,12 +284,12 @@ fn keep(tx: &mut Tx<'_>, call: &ModelCall, offer: &CallOffer, output: i64, owner
     ];
     let insert = query(SQL).bind_all(texts);
     let money = BudgetUnit::Money(currency.to_owned());
-    let (prompt, most) = match &offer.cost {
+    let (prompt, max_cost) = match &offer.cost {
         Some(cost) => (cost.input, offer.cost(&money, output)),
         None => (0, 0),
     };
     let insert = insert.bind(clock::day(call.at)).bind(offer.input);
-    let insert = insert.bind(offer.cost(&BudgetUnit::Tokens, output)).bind(prompt).bind(most);
+    let insert = insert.bind(offer.cost(&BudgetUnit::Tokens, output)).bind(prompt).bind(max_cost);
     insert.execute(tx).map(drop)
 }
 

@@ -21,7 +21,7 @@ use pudu_base::{BoxFuture, LogError, RunId, Seq, ThreadId, ThreadLog, ThreadStat
 /// a snapshot.
 const FLOOR: usize = 64 * 1024;
 
-const MOVED: StoreError = StoreError::Conflict("the thread has moved on");
+const THREAD_MOVED_ON: StoreError = StoreError::Conflict("the thread has moved on");
 
 impl ThreadLog for Db {
     fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(Seq, ThreadState), LogError>> {
@@ -106,7 +106,7 @@ impl Db {
     async fn keep_snapshot(&self, thread: &ThreadId, loaded: &LoadedThread) {
         let Ok(body) = to_json(&loaded.state) else { return };
         let (id, seq) = (thread.clone(), loaded.seq);
-        let kept = self.write(&crash::SNAPSHOT, move |tx| {
+        let saved = self.write(&crash::SNAPSHOT, move |tx| {
             // Skipped if the thread has been deleted. Of two concurrent loads, the one that read further wins.
             let sql = "INSERT INTO snapshots (thread, seq, body)
                 SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), CAST($3 AS TEXT)
@@ -116,7 +116,7 @@ impl Db {
             query(sql).bind(id.as_str()).bind(seq).bind(&body).execute(tx)?;
             Ok(())
         });
-        if let Err(error) = kept.await {
+        if let Err(error) = saved.await {
             tracing::warn!(%thread, %error, "failed to store snapshot");
         }
     }
@@ -171,7 +171,7 @@ pub(crate) fn append(tx: &mut Tx<'_>, rows: &LogRows) -> Result<Seq> {
     let seq = rows.at.saturating_add(new);
     let bytes = rows.bodies.iter().map(String::len).sum();
     if !threads::move_on(tx, &rows.thread, rows.at..seq, bytes, rows.now)? {
-        return Err(MOVED);
+        return Err(THREAD_MOVED_ON);
     }
     for (bodies, at) in rows.bodies.chunks(ROWS_AT_ONCE).zip((rows.at + 1..).step_by(ROWS_AT_ONCE)) {
         let sql = insert_rows(bodies.len());

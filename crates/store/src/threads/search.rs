@@ -155,13 +155,13 @@ impl Db {
 }
 
 fn find(tx: &mut Tx<'_>, user: &UserId, filter: &ThreadQuery) -> Result<FoundThreads> {
-    let wanted = filter.limit.saturating_add(1);
+    let max_rows = filter.limit.saturating_add(1);
     let mut select = Select::new("id, title, metadata, pinned", user, filter);
     select.sort(filter);
     let (mut left_out, mut ids) = (0, Vec::new());
     if filter.fits.is_none() {
         select.sql.push_str(" LIMIT ");
-        select.bind(to_i64(wanted));
+        select.bind(to_i64(max_rows));
         select.sql.push_str(" OFFSET ");
         select.bind(to_i64(filter.offset));
         left_out = filter.offset;
@@ -169,7 +169,7 @@ fn find(tx: &mut Tx<'_>, user: &UserId, filter: &ThreadQuery) -> Result<FoundThr
     let Select { sql, values } = select;
     let statement = query(sql).bind_all(values);
     statement.each(tx, |ThreadCandidate(id, facts)| {
-        if ids.len() < wanted && filter.fits.as_ref().is_none_or(|fits| fits(&facts)) {
+        if ids.len() < max_rows && filter.fits.as_ref().is_none_or(|fits| fits(&facts)) {
             match left_out < filter.offset {
                 true => left_out += 1,
                 false => ids.push(id),

@@ -51,7 +51,7 @@ impl Db {
             Update::Task { call, stage } => Some(TaskRow { seq, run, at, call, stage }),
             _ => None,
         };
-        let wanted = |row: &TaskRow| filter.call.as_ref().is_none_or(|call| row.call == *call);
-        Ok((rows.into_iter().filter_map(stage).filter(wanted).collect(), next))
+        let matches = |row: &TaskRow| filter.call.as_ref().is_none_or(|call| row.call == *call);
+        Ok((rows.into_iter().filter_map(stage).filter(matches).collect(), next))
     }
 }

@@ -140,7 +140,7 @@ impl BatchWriter {
     /// Runs the first jobs in one transaction and returns their number. After a timeout the next try has half of the
     /// jobs, or twice the time limit for a single job.
     async fn commit(&mut self, jobs: &mut Jobs, tries: &mut CommitTries) -> Result<usize, CommitError> {
-        let (count, mut late, begun) = (jobs.len().min(self.size), tries.late, Instant::now());
+        let (count, mut late, started_at) = (jobs.len().min(self.size), tries.late, Instant::now());
         let shared = SharedTransaction {
             jobs: std::mem::take(jobs),
             count,
@@ -149,7 +149,7 @@ impl BatchWriter {
         };
         let (shared, outcome) = self.link.run(&mut late, shared, SharedTransaction::run).await;
         (*jobs, tries.last) = (shared.jobs, shared.last);
-        let quick = self.link.timeout().is_none_or(|timeout| begun.elapsed() <= timeout / GROWTH_SHARE);
+        let quick = self.link.timeout().is_none_or(|timeout| started_at.elapsed() <= timeout / GROWTH_SHARE);
         match &outcome {
             // Another process has claimed the database, so the store is now closed for this process.
             Err(CommitError::Database(StoreError::Closed)) => self.availability.close(),

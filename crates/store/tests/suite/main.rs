@@ -102,6 +102,7 @@ on_every_engine! {
     schedules::the_only_run_of_a_task_ends_it,
     schedules::a_task_that_keeps_failing_is_paused_with_one_notice,
     schedules::a_chat_gets_a_due_time_as_an_event,
+    schedules::a_command_that_drops_waiting_tasks_ends_each_as_stopped,
     schedules::a_task_follows_its_persons_user_and_is_deleted_with_them,
     schedules::a_required_existing_thread_is_used,
     person::all_data_of_a_person_and_no_other_is_exported_and_deleted,

@@ -6,9 +6,9 @@ use crate::{
 };
 use pudu_base::{FailureCause, Outcome, RunId, ThreadFolder, UserId};
 use pudu_store::{
-    Db, InboxItemId, NewClientRun, NewInboxItem, NewThread, NewTurn, RunOrigin, ScheduleKind, ScheduledCause,
-    ScheduledChat, ScheduledClaim, ScheduledRunStatus, ScheduledStart, ScheduledTask, ScheduledTaskStatus,
-    ScheduledWork,
+    Db, InboxItemId, InsertedEvent, NewClientRun, NewInboxItem, NewThread, NewTurn, RunOrigin, ScheduleKind,
+    ScheduledCause, ScheduledChat, ScheduledClaim, ScheduledRunStatus, ScheduledStart, ScheduledTask,
+    ScheduledTaskStatus, ScheduledWork,
 };
 
 const HOUR: i64 = 3_600_000;
@@ -248,6 +248,29 @@ pub(crate) async fn a_chat_gets_a_due_time_as_an_event(db: Db) {
     assert_eq!(task(&db, "a").await.failures, 2);
     assert_eq!(db.prune_scheduled_runs(NOW + HOUR).await.unwrap(), 1);
     assert_eq!(statuses(&db, "a").await.len(), 2);
+}
+
+pub(crate) async fn a_command_that_drops_waiting_tasks_ends_each_as_stopped(db: Db) {
+    let mut items = Vec::new();
+    for id in ["a", "b"] {
+        db.add_scheduled_task(ScheduledTask { kind: ScheduleKind::Once, ..in_chat(id) }, 9).await.unwrap();
+        let work = ScheduledWork::Chat(Box::new(event(&format!("{id} 0"))));
+        let claim = ScheduledClaim { next: None, ..due_claim(id, 0, work) };
+        let ScheduledStart::Started(Some(item)) = db.claim_scheduled(claim).await.unwrap() else {
+            panic!("task {id} does not start");
+        };
+        items.push(item);
+    }
+    let InsertedEvent::New(command) = db.accept(&event("/stop")).await.unwrap() else { panic!("it is new") };
+    items.push(command);
+    let stop = NewTurn { account: "slack".into(), folder: None, run: None, ..turn("stop", &items) };
+    db.open_turn(&stop).await.unwrap();
+    for id in ["a", "b"] {
+        assert_eq!(statuses(&db, id).await, [(0, "interrupted")]);
+        let ended = task(&db, id).await;
+        assert_eq!((ended.status, ended.failures), (ScheduledTaskStatus::Cancelled, 0));
+        assert_eq!(ended.last_error.as_deref(), Some("the run was stopped before it began"));
+    }
 }
 
 pub(crate) async fn a_task_follows_its_persons_user_and_is_deleted_with_them(db: Db) {

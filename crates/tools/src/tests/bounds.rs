@@ -106,9 +106,9 @@ async fn what_is_too_large_to_be_read_is_named_with_its_size() {
 #[tokio::test]
 async fn what_people_are_asked_and_what_is_to_be_done_is_short() {
     let bench = bench().await;
-    let asked =
+    let args =
         json!({"question": "Which?", "clarification_type": "suggestion", "options": ["x".repeat(301)]});
-    bench.check("ask_clarification", asked, "Error: an option has at most 300 characters").await;
+    bench.check("ask_clarification", args, "Error: an option may have at most 300 characters").await;
     let todos = json!({"todos": [{"content": "x".repeat(1_001), "status": "pending"}]});
     bench.check("write_todos", todos, "Error: an entry has at most 1000 characters").await;
 }

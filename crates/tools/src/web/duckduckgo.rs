@@ -35,8 +35,8 @@ struct DuckDuckGoImage {
 pub(super) async fn search(desk: &ProviderClient, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
     let endpoint = desk.endpoint(HTML, "/html/");
     let region = desk.settings.region.as_deref().unwrap_or(ALL_REGIONS);
-    let asked = [("q", query), ("kl", region), ("kp", safe(desk.settings.safe))];
-    let page = page(desk, |client| client.get(&endpoint).query(&asked)).await?;
+    let params = [("q", query), ("kl", region), ("kp", safe(desk.settings.safe))];
+    let page = page(desk, |client| client.get(&endpoint).query(&params)).await?;
     let document = Document::from(page.as_str());
     let mut hits = Vec::new();
     for result in document.select("div.result").iter().filter(|result| !result.has_class("result--ad")) {
@@ -66,8 +66,8 @@ pub(super) async fn images(
     filters: &ImageFilters<'_>,
 ) -> Result<Vec<ImageResult>, ToolError> {
     let home = desk.endpoint(HOME, "/");
-    let asked = [("q", query), ("iax", "images"), ("ia", "images")];
-    let page = page(desk, |client| client.get(&home).query(&asked)).await?;
+    let params = [("q", query), ("iax", "images"), ("ia", "images")];
+    let page = page(desk, |client| client.get(&home).query(&params)).await?;
     let token = token(&page).ok_or_else(|| robot(desk))?;
     let filter = |name: &str, value: &str| match value.trim() {
         "" => String::new(),
@@ -82,10 +82,10 @@ pub(super) async fn images(
     let region = desk.settings.region.as_deref().unwrap_or(ALL_REGIONS);
     let strict = if desk.settings.safe == Safe::Off { "-1" } else { "1" };
     let endpoint = desk.endpoint(HOME, "/i.js");
-    let asked =
+    let params =
         [("o", "json"), ("q", query), ("l", region), ("vqd", token), ("p", strict), ("f", filters.as_str())];
     let answer =
-        desk.exchange.json(|client| browser(client.get(&endpoint).query(&asked)).header("referer", &home));
+        desk.exchange.json(|client| browser(client.get(&endpoint).query(&params)).header("referer", &home));
     let found: DuckDuckGoResponse = desk.exchange.read(answer.await?)?;
     let image = |picture: DuckDuckGoImage| ImageResult {
         title: picture.title.unwrap_or_default(),

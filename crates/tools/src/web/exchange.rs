@@ -81,8 +81,8 @@ impl Exchange {
             .with_max_delay(MAX_RETRY_DELAY)
             .with_max_times(MAX_RETRIES);
         let once = || async {
-            let asked = tokio::time::timeout(self.timeout, self.once(request(&self.client)));
-            asked.await.unwrap_or_else(|_| {
+            let exchange = tokio::time::timeout(self.timeout, self.once(request(&self.client)));
+            exchange.await.unwrap_or_else(|_| {
                 let said = format!("did not respond within {} s; try again later", self.timeout.as_secs());
                 Err(ProviderError { said, again: None })
             })

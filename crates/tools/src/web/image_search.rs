@@ -50,15 +50,15 @@ impl TypedTool for ImageSearch {
     async fn run(&self, args: Args, _cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let Self(desk) = self;
         let query = query(&args.query)?;
-        let most = most(args.max_results, desk.settings.max_results);
+        let limit = most(args.max_results, desk.settings.max_results);
         let images = match desk.provider {
             Provider::DuckDuckGo => duckduckgo::images(desk, query, &args.filters()).await,
-            Provider::Brave => brave::images(desk, query, most).await,
-            Provider::Serper => serper::images(desk, query, most).await,
+            Provider::Brave => brave::images(desk, query, limit).await,
+            Provider::Serper => serper::images(desk, query, limit).await,
             // `tool` does not create an image search with these.
             _ => Ok(Vec::new()),
         }?;
-        let listed: Vec<_> = images.iter().filter_map(listed).take(most).collect();
+        let listed: Vec<_> = images.iter().filter_map(listed).take(limit).collect();
         if listed.is_empty() {
             return Ok(nothing("No images found", query).into());
         }

@@ -71,9 +71,9 @@ pub(super) async fn read(url: Url, kind: String, body: Vec<u8>) -> Result<Fetche
     let failed = |said: &str| ToolError(format!("cannot read {address}: {said}"));
     let reading = async {
         // The semaphore is never closed.
-        let place = READERS.acquire().await.ok();
+        let permit = READERS.acquire().await.ok();
         tokio::task::spawn_blocking(move || {
-            let _place = place;
+            let _place = permit;
             page::read(&url, &kind, &body)
         })
         .await

@@ -9,7 +9,7 @@ use pudu_documents::text;
 use pudu_net::reqwest::Url;
 
 /// Minimum length of an article, in characters. Shorter text may not be the page's main content.
-const SHORT: usize = 200;
+const MIN_ARTICLE_CHARS: usize = 200;
 /// Elements that are skipped in a page without an article.
 const ASIDE: &[&str] = &["title", "nav", "footer", "aside"];
 
@@ -76,8 +76,8 @@ fn guess(body: &[u8]) -> &'static str {
 fn decode(kind: &str, body: &[u8]) -> String {
     let kind = kind.to_ascii_lowercase();
     let label = kind.split_once("charset=").map(|(_, label)| label.trim_start_matches(['"', '\'', ' ']));
-    let named = label.and_then(|label| label.split(['"', '\'', ';', ' ']).next());
-    let encoding = named.and_then(|label| Encoding::for_label(label.as_bytes()));
+    let charset = label.and_then(|label| label.split(['"', '\'', ';', ' ']).next());
+    let encoding = charset.and_then(|label| Encoding::for_label(label.as_bytes()));
     encoding.map_or_else(|| text::decode(body), |encoding| encoding.decode(body).0.into_owned())
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn html(url: &Url, html: &str) -> FetchedPage {
     let harmless = strip(html);
     let document = Document::from(harmless.as_str());
     let title = document.select("title").text().trim().to_owned();
-    let article = article(url, &harmless).filter(|(_, text)| text.chars().count() >= SHORT);
+    let article = article(url, &harmless).filter(|(_, text)| text.chars().count() >= MIN_ARTICLE_CHARS);
     let (title, text) = article.map_or_else(
         || (title.clone(), document.md(Some(ASIDE)).to_string()),
         |(said, text)| (if said.is_empty() { title.clone() } else { said }, text),

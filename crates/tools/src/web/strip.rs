@@ -78,7 +78,7 @@ const INLINE: &[&str] = &[
 /// Elements that a closing tag cannot reach beyond, unless it closes such an element.
 const WALLS: &[&str] = &["td", "th", "caption", "table"];
 /// Attributes that are kept, which describe an element's target, text or purpose.
-const KEPT: &[&str] = &[
+const KEPT_ATTRIBUTES: &[&str] = &[
     "href", "src", "alt", "title", "class", "id", "role", "name", "property", "content", "itemprop", "lang",
     "datetime",
 ];
@@ -253,7 +253,7 @@ impl Strip {
         self.out.push_str(name);
         for (key, value) in attributes {
             let data = value.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("data:"));
-            if KEPT.contains(&key.as_str()) && value.len() <= ATTRIBUTES.1 && !data {
+            if KEPT_ATTRIBUTES.contains(&key.as_str()) && value.len() <= ATTRIBUTES.1 && !data {
                 self.out
                     .push_str(&format!(" {key}=\"{}\"", value.replace('"', "&quot;").replace('<', "&lt;")));
             }

@@ -88,8 +88,11 @@ async fn every_search_returns_the_same_list() {
         ]);
         assert_eq!(said, expect, "{provider:?}");
     }
-    let asked = bench.web.asked();
-    assert!(asked.iter().all(|asked| (asked.query.clone() + &asked.body).contains("pudu")), "{asked:?}");
+    let requests = bench.web.asked();
+    assert!(
+        requests.iter().all(|request| (request.query.clone() + &request.body).contains("pudu")),
+        "{requests:?}"
+    );
     let few = bench
         .said(WebCapability::Search, Provider::Brave, KEY, json!({"query": "x", "max_results": 1}))
         .await;
@@ -175,14 +178,14 @@ async fn what_cannot_be_read_is_told_so_that_the_model_can_go_on() {
         let said = bench.fetch(Provider::Own, &url).await;
         assert!(said.starts_with("Error: ") && said.contains(expect), "{url}: {said}");
     }
-    let asked = bench.web.asked();
-    assert!(asked.iter().all(|asked| asked.what != "GET /secret"), "{asked:?}");
+    let requests = bench.web.asked();
+    assert!(requests.iter().all(|request| request.what != "GET /secret"), "{requests:?}");
     // What is inside is none of another's business either.
     for provider in [Provider::Jina, Provider::Tavily, Provider::Firecrawl, Provider::Exa] {
         let said = bench.fetch(provider, &bench.web.inside()).await;
         assert!(said.contains("127.0.0.1 resolves to loopback"), "{provider:?}: {said}");
     }
-    assert_eq!(bench.web.asked().len(), asked.len(), "no provider was asked");
+    assert_eq!(bench.web.asked().len(), requests.len(), "no provider was asked");
     assert_eq!(
         bench.search(Provider::DuckDuckGo, "nothing").await,
         r#"{"error":"No results found; try other words","query":"nothing"}"#
@@ -238,10 +241,10 @@ async fn what_may_pass_is_tried_again_a_little() {
 async fn pages_wait_for_each_other_when_many_are_fetched_at_once() {
     let bench = bench().await;
     let all = u32::try_from(web_fetch::MAX_FETCHES).unwrap();
-    let taken = web_fetch::FETCHES.acquire_many(all).await.unwrap();
+    let permits = web_fetch::FETCHES.acquire_many(all).await.unwrap();
     // Refused without a look at any network, as soon as it is its turn.
     let mut fetch = std::pin::pin!(bench.fetch(Provider::Own, "http://127.0.0.1/"));
     assert!(at_once(&mut fetch).is_none());
-    drop(taken);
+    drop(permits);
     assert!(fetch.await.contains("resolves to loopback"));
 }

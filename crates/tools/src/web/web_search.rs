@@ -35,20 +35,20 @@ impl TypedTool for WebSearch {
     async fn run(&self, args: Args, _cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let Self(desk) = self;
         let query = query(&args.query)?;
-        let most = most(args.max_results, desk.settings.max_results);
+        let limit = most(args.max_results, desk.settings.max_results);
         let hits = match desk.provider {
-            Provider::DuckDuckGo => duckduckgo::search(desk, query, most).await,
-            Provider::Tavily => tavily::search(desk, query, most).await,
-            Provider::Firecrawl => firecrawl::search(desk, query, most).await,
-            Provider::SearXng => searxng::search(desk, query, most).await,
-            Provider::Brave => brave::search(desk, query, most).await,
-            Provider::Serper => serper::search(desk, query, most).await,
-            Provider::Exa => exa::search(desk, query, most).await,
+            Provider::DuckDuckGo => duckduckgo::search(desk, query, limit).await,
+            Provider::Tavily => tavily::search(desk, query, limit).await,
+            Provider::Firecrawl => firecrawl::search(desk, query, limit).await,
+            Provider::SearXng => searxng::search(desk, query, limit).await,
+            Provider::Brave => brave::search(desk, query, limit).await,
+            Provider::Serper => serper::search(desk, query, limit).await,
+            Provider::Exa => exa::search(desk, query, limit).await,
             // `tool` does not create a search with these.
             Provider::Own | Provider::Jina => Ok(Vec::new()),
         }?;
         let listed: Vec<_> =
-            hits.iter().filter_map(|hit| listed(hit, desk.settings.max_chars)).take(most).collect();
+            hits.iter().filter_map(|hit| listed(hit, desk.settings.max_chars)).take(limit).collect();
         Ok(if listed.is_empty() { nothing("No results found", query) } else { pretty(&listed.into()) }.into())
     }
 }

@@ -104,7 +104,7 @@ fn a_record_and_a_card_are_not_text_of_their_sender() {
     check(json!({"msgtype": "chatRecord", "content": short}), "", &[expected]);
     let many = vec![json!({"senderNick": "Bob", "content": "x"}); MAX_PIECES + 3];
     let mut expected = vec![PointedAt { origin: None, ..forward("Bob", "x") }; MAX_PIECES];
-    expected.push(PointedAt::unreadable(PointedKind::Forward, "3 more messages are left out"));
+    expected.push(PointedAt::unreadable(PointedKind::Forward, "3 more messages omitted"));
     check(json!({"msgtype": "chatRecord", "content": {"chatRecord": many}}), "", &expected);
     let link = json!({"title": "A page", "text": "about", "messageUrl": "https://x.example"});
     let expected = PointedAt::of_text(PointedKind::Card, "A page\nabout\nhttps://x.example");

@@ -60,7 +60,7 @@ fn the_replied_to_message_is_included_in_full() {
     let bob = json!({"id": "9", "username": "bob", "global_name": "Bob"});
     let fields =
         answer(json!({"author": bob, "content": "the <@7> log of <#2>", "attachments": [attachment, 5]}));
-    let expected = piece(PointedKind::Reply, "Bob", "the @somebody log of #team").with_files([file]);
+    let expected = piece(PointedKind::Reply, "Bob", "the @unknown-user log of #team").with_files([file]);
     check("2", &fields, "what is it?", &[expected]);
     let own = answer(json!({"author": {"id": ME, "username": "pudu", "bot": true}, "content": "4711"}));
     let expected = PointedAt { own: true, ..piece(PointedKind::Reply, "pudu", "4711") };

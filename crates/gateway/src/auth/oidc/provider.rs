@@ -93,8 +93,8 @@ struct KeptAnswer<T> {
 
 impl<T> KeptAnswer<T> {
     /// Returns the response while it is fresh.
-    fn fresh(kept: &Option<Self>) -> Option<Result<Arc<T>, ProviderFault>> {
-        let Self { at, said } = kept.as_ref()?;
+    fn fresh(cached: &Option<Self>) -> Option<Result<Arc<T>, ProviderFault>> {
+        let Self { at, said } = cached.as_ref()?;
         let counts = if said.is_ok() { FRESH } else { PAUSE };
         (at.elapsed() < counts).then(|| said.clone())
     }
@@ -114,13 +114,13 @@ impl IdentityProvider {
 
     /// Returns the provider's endpoints.
     pub(super) async fn addresses(&self) -> Result<Arc<ProviderAddresses>, ProviderFault> {
-        let mut kept = self.addresses.lock().await;
-        if let Some(said) = KeptAnswer::fresh(&kept) {
+        let mut cached = self.addresses.lock().await;
+        if let Some(said) = KeptAnswer::fresh(&cached) {
             return said;
         }
-        let said = self.discovered().await.map(Arc::new);
-        *kept = Some(KeptAnswer { at: Instant::now(), said: said.clone() });
-        said
+        let discovered = self.discovered().await.map(Arc::new);
+        *cached = Some(KeptAnswer { at: Instant::now(), said: discovered.clone() });
+        discovered
     }
 
     async fn discovered(&self) -> Result<ProviderAddresses, ProviderFault> {
@@ -133,8 +133,8 @@ impl IdentityProvider {
             jwks_uri: None,
         };
         if endpoints.authorization.is_none() || endpoints.token.is_none() || endpoints.jwks.is_none() {
-            let place = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
-            found = asked("the discovery document", client()?.get(place)).await?;
+            let discovery_url = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
+            found = asked("the discovery document", client()?.get(discovery_url)).await?;
         }
         // Otherwise a provider could name another issuer, and its tokens would be accepted as that issuer's.
         if found.issuer.trim_end_matches('/') != issuer.trim_end_matches('/') {
@@ -165,23 +165,23 @@ impl IdentityProvider {
         addresses: &ProviderAddresses,
         without: Option<&Arc<Vec<Jwk>>>,
     ) -> Result<Arc<Vec<Jwk>>, ProviderFault> {
-        let mut kept = self.keys.lock().await;
+        let mut cached = self.keys.lock().await;
         let is_stale = |said: &KeptAnswer<Vec<Jwk>>| {
             let is_same =
                 said.said.as_ref().is_ok_and(|keys| without.is_some_and(|old| Arc::ptr_eq(old, keys)));
             is_same && said.at.elapsed() >= PAUSE
         };
-        if let Some(said) = KeptAnswer::fresh(&kept).filter(|_| !kept.as_ref().is_some_and(is_stale)) {
+        if let Some(said) = KeptAnswer::fresh(&cached).filter(|_| !cached.as_ref().is_some_and(is_stale)) {
             return said;
         }
-        let said = asked::<KeysDocument>("the set of keys", client()?.get(addresses.jwks.clone())).await;
+        let keys = asked::<KeysDocument>("the set of keys", client()?.get(addresses.jwks.clone())).await;
         // A key of an unknown kind is skipped and does not affect the others.
         let read = |found: KeysDocument| {
             found.keys.into_iter().take(MAX_KEYS).filter_map(|key| serde_json::from_value(key).ok()).collect()
         };
-        let said = said.map(|found| Arc::new(read(found)));
-        *kept = Some(KeptAnswer { at: Instant::now(), said: said.clone() });
-        said
+        let keys = keys.map(|found| Arc::new(read(found)));
+        *cached = Some(KeptAnswer { at: Instant::now(), said: keys.clone() });
+        keys
     }
 
     /// Returns the URL that a browser is redirected to for a login.

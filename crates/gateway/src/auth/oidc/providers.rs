@@ -22,7 +22,7 @@ impl Providers {
     }
 
     /// Returns whether there are any identity providers.
-    pub(in crate::auth) fn are_there(&self) -> bool {
+    pub(in crate::auth) fn is_configured(&self) -> bool {
         !self.providers.is_empty()
     }
 

@@ -55,15 +55,15 @@ async fn an_answer_with_open_entries_is_sent_back_twice_and_then_accepted() {
     ]);
     let (outcome, seen) = bench.run(Some("do it")).await;
     assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, "Half.\n\nStill half.\n\nThat is all."));
-    let asked = bench.asked();
-    let reminded = |at: usize| asked[at].last().unwrap().starts_with("reminder: You have answered");
-    assert_eq!((0..4).filter(|at| reminded(*at)).collect::<Vec<_>>(), [2, 3], "{asked:?}");
+    let requests = bench.asked();
+    let reminded = |at: usize| requests[at].last().unwrap().starts_with("reminder: You have answered");
+    assert_eq!((0..4).filter(|at| reminded(*at)).collect::<Vec<_>>(), [2, 3], "{requests:?}");
     assert!(
-        asked[2].last().unwrap().contains("- [in progress] step 1\n"),
-        "only the open entries: {asked:?}"
+        requests[2].last().unwrap().contains("- [in progress] step 1\n"),
+        "only the open entries: {requests:?}"
     );
     assert!(
-        asked.windows(2).all(|pair| pair[1].starts_with(&pair[0])),
+        requests.windows(2).all(|pair| pair[1].starts_with(&pair[0])),
         "a request begins like the previous one"
     );
 }
@@ -76,9 +76,9 @@ async fn a_finished_or_earlier_list_delays_no_answer() {
     let (steps, answer) = (human("q", "before"), text_reply("Hello."));
     let later = bench(vec![answer]).past(vec![steps, left]);
     assert_eq!(later.run(Some("hi")).await.1.text, "Hello.");
-    let asked = later.asked();
+    let requests = later.asked();
     assert!(
-        asked[0].last().unwrap().contains("no longer visible above. Its current state:\n- [pending] old")
+        requests[0].last().unwrap().contains("no longer visible above. Its current state:\n- [pending] old")
     );
 }
 

@@ -70,8 +70,8 @@ async fn a_refused_call_asks_no_user_and_other_calls_are_made() {
     let (outcome, _) = bench.run(Some("go")).await;
     assert_eq!(outcome, Outcome::Success);
     assert_eq!(bench.asked()[1][2..], [format!("tool: {REFUSED}"), "tool: worked".to_owned()]);
-    let made = |tool: &crate::fixture::ProbeTool| tool.calls.load(Ordering::SeqCst);
-    assert_eq!((made(&bench.writes), made(&bench.reads), yes.0.load(Ordering::SeqCst)), (0, 1, 0));
+    let count = |tool: &crate::fixture::ProbeTool| tool.calls.load(Ordering::SeqCst);
+    assert_eq!((count(&bench.writes), count(&bench.reads), yes.0.load(Ordering::SeqCst)), (0, 1, 0));
     assert_eq!(guard.asked.lock().unwrap().len(), 2);
 }
 
@@ -165,14 +165,14 @@ async fn arguments_are_coerced_and_garbled_tool_names_are_repaired() {
         assert_eq!(bench.run(Some("go")).await.0, Outcome::Success, "{name}");
         assert_eq!(*probe.called.lock().unwrap(), std::slice::from_ref(&expect), "{name}");
         let log = ThreadState::fold(bench.log.updates.lock().unwrap().clone());
-        let kept = log.messages.values().find_map(|message| match &**message {
+        let logged = log.messages.values().find_map(|message| match &**message {
             Message::Assistant(reply) => {
                 reply.calls.first().map(|call| (call.name.clone(), call.args.clone()))
             }
             _ => None,
         });
         assert_eq!(
-            kept,
+            logged,
             Some(("typed_go".to_owned(), raw.clone())),
             "the thread keeps the original arguments"
         );

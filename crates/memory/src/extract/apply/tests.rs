@@ -37,9 +37,9 @@ impl Case {
     }
 
     fn apply(&self, answer: &Value) -> Applied {
-        let mut whole = json!({"user": {}, "history": {}, "newFacts": []});
-        whole.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
-        let proposal = Proposal::parse(&whole.to_string()).unwrap();
+        let mut full = json!({"user": {}, "history": {}, "newFacts": []});
+        full.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+        let proposal = Proposal::parse(&full.to_string()).unwrap();
         let transcript = Transcript::from_turns(&self.turns).unwrap();
         let offered = OfferedFacts::from_document(&self.document, &transcript, &self.options, NOW);
         let extraction = Extraction {
@@ -92,7 +92,7 @@ fn a_fact_in_the_persons_own_words_is_stored_with_its_evidence() {
 fn traps_are_not_stored() {
     let likes_dogs = || new_fact("Likes dogs", "I like dogs");
     for (name, turns, fact) in [
-        ("an answer is no source", vec![me("hello there"), bot("I like dogs")], likes_dogs()),
+        ("an answer is not a source", vec![me("hello there"), bot("I like dogs")], likes_dogs()),
         (
             "an echoed prompt",
             vec![me("hello there"), bot("ok")],

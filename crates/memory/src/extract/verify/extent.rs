@@ -61,8 +61,8 @@ fn counted(rules: &ExtentRules, text: &str) -> Vec<(String, String)> {
     let pairs = rules.counted.captures_iter(text);
     let read = |found: regex::Captures<'_>| {
         let number = found.get(1).or(found.get(3))?.as_str().replace('两', "二");
-        let place = NUMBERS.iter().chain(&DENSE).position(|name| *name == number);
-        let number = place.map_or(number, |place| (place % NUMBERS.len() + 1).to_string());
+        let index = NUMBERS.iter().chain(&DENSE).position(|name| *name == number);
+        let number = index.map_or(number, |index| (index % NUMBERS.len() + 1).to_string());
         let things = found.get(2).or(found.get(4))?.as_str().split_whitespace();
         let things = things.take_while(|thing| !["and", "or", "but"].contains(thing));
         Some(things.map(|thing| (number.clone(), thing.to_owned())).collect::<Vec<_>>())

@@ -133,7 +133,7 @@ pub(super) fn check(part: &str, fact: &str, said: &str, is_own: bool) -> Result<
         Some(own) => {
             let (lead, middle) = before.split_at(own);
             if !is_open(lead) {
-                return Err(RefusedReason::Unreal);
+                return Err(RefusedReason::Hypothetical);
             }
             check_middle(middle, behind, fact)
         }
@@ -155,22 +155,22 @@ fn chinese_lead<'t>(subject: &Subject, plain: &'t str) -> &'t str {
 
 /// Checks that neither another subject nor a verb before "我" governs a Chinese clause.
 fn check_chinese(lead: &str, fact: &str) -> Result<(), RefusedReason> {
-    let Some(rules) = RULES.as_ref() else { return Err(RefusedReason::Unreal) };
+    let Some(rules) = RULES.as_ref() else { return Err(RefusedReason::Hypothetical) };
     let lead = &lead.replace("医生说", "").replace("大夫说", "");
     if rules.chinese.is_match(lead) {
-        return Err(RefusedReason::Unreal);
+        return Err(RefusedReason::Hypothetical);
     }
     let noun = rules.chinese_owned.captures(lead).and_then(|found| found.get(1));
     if noun.is_some_and(|noun| !fact.contains(noun.as_str()) && !CHINESE_SELF_NOUNS.contains(&noun.as_str()))
     {
-        return Err(RefusedReason::Another);
+        return Err(RefusedReason::OtherPerson);
     }
     let is_own = ["我", "本人", "俺", "咱"].iter().any(|own| lead.contains(own));
     let rest = rules.chinese_plain.replace_all(lead, "");
     let is_plain = is_own
         || rest.chars().filter(|c| is_cjk(*c)).count() <= 1
         || telling_words(lead).iter().all(|word| fact.contains(word));
-    if is_plain { Ok(()) } else { Err(RefusedReason::Another) }
+    if is_plain { Ok(()) } else { Err(RefusedReason::OtherPerson) }
 }
 
 fn is_in(list: &str, word: &str) -> bool {
@@ -198,13 +198,13 @@ fn is_open(lead: &[&str]) -> bool {
 /// Checks the words between the person and the first word of the fact.
 fn check_middle(middle: &[&str], behind: &[&str], fact: &str) -> Result<(), RefusedReason> {
     if middle.iter().any(|word| ["who", "whose", "whom"].contains(word)) {
-        return Err(RefusedReason::Another);
+        return Err(RefusedReason::OtherPerson);
     }
     let holds = |word: &&str, list: &str| is_in(list, word) || word.contains('\'');
     let predicates =
         PREDICATES.iter().filter(|(begin, _)| fact.starts_with(begin) && !fact.contains(" and "));
     if predicates.into_iter().any(|(_, list)| !middle.iter().any(|word| holds(word, list))) {
-        return Err(RefusedReason::Another);
+        return Err(RefusedReason::OtherPerson);
     }
     let known = recall_words(fact);
     // The verb, and the participle after "is".
@@ -216,7 +216,7 @@ fn check_middle(middle: &[&str], behind: &[&str], fact: &str) -> Result<(), Refu
     let has_verb = behind.first().is_some_and(|word| !verb.is_disjoint(&recall_words(word)));
     let last_part = middle.rsplit(|word| ["and", "then", "but"].contains(word)).next().unwrap_or_default();
     if has_verb && !last_part.iter().all(|word| is_in(AUXILIARIES, word) || word.ends_with("ly")) {
-        return Err(RefusedReason::Unreal);
+        return Err(RefusedReason::Hypothetical);
     }
     let is_verb =
         |word: &str| ["be", "become", "own"].contains(&word) || !verb.is_disjoint(&recall_words(word));
@@ -226,12 +226,12 @@ fn check_middle(middle: &[&str], behind: &[&str], fact: &str) -> Result<(), Refu
         }
         _ => false,
     });
-    if governs { Err(RefusedReason::Unreal) } else { Ok(()) }
+    if governs { Err(RefusedReason::Hypothetical) } else { Ok(()) }
 }
 
 /// Checks that a clause without "I" has no subject that the fact does not name: if the clause has a verb, it must
 /// begin with words of a closed class or of the fact.
-fn check_subject(before: &[&str], behind: &[&str], fact: &str) -> Result<(), RefusedReason> {
+fn check_subject(before: &[&str], after: &[&str], fact: &str) -> Result<(), RefusedReason> {
     let verb = fact.split_whitespace().next().unwrap_or_default().to_lowercase();
     let is_verb = |word: &&str| {
         is_in(FINITE, word)
@@ -244,7 +244,7 @@ fn check_subject(before: &[&str], behind: &[&str], fact: &str) -> Result<(), Ref
         || matches!(before, [.., "call" | "calls" | "called", "me"]);
     let is_noun = before.last().is_some_and(|last| is_in(" my our the a ", last));
     let until = usize::from(!is_noun);
-    if is_own || !before.iter().chain(behind.iter().take(until)).any(is_verb) {
+    if is_own || !before.iter().chain(after.iter().take(until)).any(is_verb) {
         return Ok(());
     }
     let known = recall_words(fact);
@@ -257,7 +257,11 @@ fn check_subject(before: &[&str], behind: &[&str], fact: &str) -> Result<(), Ref
         is_plain || is_owner || is_number || word.ends_with("ly") || !known.is_disjoint(&recall_words(word))
     };
     let is_relative = before.iter().any(|word| is_in(" who whose which ", word));
-    if !is_relative && before.iter().enumerate().all(is_known) { Ok(()) } else { Err(RefusedReason::Another) }
+    if !is_relative && before.iter().enumerate().all(is_known) {
+        Ok(())
+    } else {
+        Err(RefusedReason::OtherPerson)
+    }
 }
 
 #[cfg(test)]

@@ -182,15 +182,15 @@ impl Mood {
     /// Compares the mood of a fact's clause with its source clause's.
     pub(super) fn compare(&self, said: &Self) -> Result<(), RefusedReason> {
         if said.unreal && !self.unreal {
-            return Err(RefusedReason::Unreal);
+            return Err(RefusedReason::Hypothetical);
         }
         if !said.doubts.is_subset(&self.doubts) {
             return Err(RefusedReason::Uncertain);
         }
         self.compare_time(said)?;
         match (said.wanted, self.names_wish) {
-            (true, false) => Err(RefusedReason::Unreal),
-            (false, true) if self.wanted && !said.asked => Err(RefusedReason::Unreal),
+            (true, false) => Err(RefusedReason::Hypothetical),
+            (false, true) if self.wanted && !said.asked => Err(RefusedReason::Hypothetical),
             _ => Ok(()),
         }
     }

@@ -7,7 +7,7 @@ fn check(said: &str, fact: &str, expect: Result<(), RefusedReason>) {
 
 #[test]
 fn a_fact_agrees_with_its_statement() {
-    use RefusedReason::{Another, Language, Opposite, Outdated, Secret, Uncertain, Unreal};
+    use RefusedReason::{Hypothetical, Language, Opposite, OtherPerson, Outdated, Secret, Uncertain};
     for (said, fact, expect) in [
         ("I like tea", "Likes tea", Ok(())),
         ("I don't like tea", "Likes tea", Err(Opposite)),
@@ -17,17 +17,17 @@ fn a_fact_agrees_with_its_statement() {
         ("I used to live in Rome", "No longer lives in Rome", Ok(())),
         ("I live in Rome", "Lived in Rome", Err(Outdated)),
         ("Maybe I'm allergic to bees", "Is allergic to bees", Err(Uncertain)),
-        ("I want to become a pilot", "Is a pilot", Err(Unreal)),
+        ("I want to become a pilot", "Is a pilot", Err(Hypothetical)),
         ("I want to become a pilot", "Wants to become a pilot", Ok(())),
-        ("I live in Rome", "Wants to live in Rome", Err(Unreal)),
-        ("My sister likes jazz, I don't", "Likes jazz", Err(Another)),
+        ("I live in Rome", "Wants to live in Rome", Err(Hypothetical)),
+        ("My sister likes jazz, I don't", "Likes jazz", Err(OtherPerson)),
         ("My password is hunter2", "Password is hunter2", Err(Secret)),
         ("Ich wohne nicht in Köln", "Wohnt in Köln", Err(Language)),
         ("Ich wohne in Köln.", "Ich wohne in Köln", Ok(())),
         ("我不喝咖啡", "喝咖啡", Err(Opposite)),
         ("我以前住在北京", "住在北京", Err(Outdated)),
         ("我可能对花生过敏", "对花生过敏", Err(Uncertain)),
-        ("我想当飞行员", "是飞行员", Err(Unreal)),
+        ("我想当飞行员", "是飞行员", Err(Hypothetical)),
     ] {
         check(said, fact, expect);
     }

@@ -415,13 +415,13 @@ fn row_36_signed_and_encrypted_thoughts_are_kept_unchanged() {
         words("Hello"),
         end("stop"),
     ]);
-    let kept = reply.parts.unwrap();
-    assert_eq!(kept.origin, "chat localhost m");
+    let provider_parts = reply.parts.unwrap();
+    assert_eq!(provider_parts.origin, "chat localhost m");
     let expect = json!({"reasoning_details": [
         {"type": "reasoning.text", "text": "ab", "signature": "c2ln", "format": "anthropic-claude-v1", "index": 0},
         {"type": "reasoning.encrypted", "data": "b3BhcXVl", "id": "rs_1", "index": 1}
     ]});
-    assert_eq!(kept.parts, expect);
+    assert_eq!(provider_parts.parts, expect);
 }
 
 #[test]

@@ -78,12 +78,12 @@ impl StreamedCall {
 
     fn put(&mut self, piece: PartialArgument) -> Option<()> {
         let steps = steps(piece.json_path.as_deref()?)?;
-        let place = place(&mut self.args, &steps)?;
+        let slot = place(&mut self.args, &steps)?;
         let value = piece.number_value.or(piece.bool_value.map(Value::Bool));
-        match (piece.string_value, place) {
+        match (piece.string_value, slot) {
             (Some(more), Value::String(text)) => text.push_str(&more),
-            (Some(text), place) => *place = Value::String(text),
-            (None, place) => *place = value.unwrap_or_default(),
+            (Some(text), slot) => *slot = Value::String(text),
+            (None, slot) => *slot = value.unwrap_or_default(),
         }
         Some(())
     }

@@ -196,10 +196,10 @@ fn row_45_and_7_usage_comes_in_parts_and_thoughts_are_beside_the_reply() {
         chunk["usageMetadata"] = usage;
         stream(&[words("Hi"), chunk]).usage
     };
-    let whole = json!({"promptTokenCount": 100, "candidatesTokenCount": 7, "thoughtsTokenCount": 30,
+    let usage = json!({"promptTokenCount": 100, "candidatesTokenCount": 7, "thoughtsTokenCount": 30,
         "cachedContentTokenCount": 60, "totalTokenCount": 137});
     let all = Usage { input: 100, output: 37, cached: 60, cache_writes: 0, reasoning: 30 };
-    assert_eq!(told(whole), Some(all));
+    assert_eq!(told(usage), Some(all));
     let thoughts = json!({"promptTokenCount": 100, "thoughtsTokenCount": 30, "totalTokenCount": 130});
     assert_eq!(told(thoughts), Some(Usage { reasoning: 30, ..Usage::plain(100, 30) }));
     assert_eq!(
@@ -275,8 +275,11 @@ fn row_45_calls_with_incomplete_arguments_are_never_made() {
     let cut = garbled_call("call-0", "rm", "{\"path\":\"/tm\"}");
     assert_eq!(pieces(std::slice::from_ref(&open), "MAX_TOKENS").calls, vec![cut.clone()]);
     assert_eq!(pieces(std::slice::from_ref(&open), "STOP").calls, vec![cut.clone()]);
-    let whole = json!({"name": "rm", "args": {"path": "/x"}});
-    assert_eq!(pieces(&[open, whole], "STOP").calls, vec![cut, call("call-1", "rm", json!({"path": "/x"}))]);
+    let complete = json!({"name": "rm", "args": {"path": "/x"}});
+    assert_eq!(
+        pieces(&[open, complete], "STOP").calls,
+        vec![cut, call("call-1", "rm", json!({"path": "/x"}))]
+    );
     let lost = json!({"name": "rm", "partialArgs": [{"jsonPath": "$.a[*]", "stringValue": "x"}]});
     assert_eq!(pieces(&[lost], "STOP").calls, vec![garbled_call("call-0", "rm", "{}")]);
     let list = json!({"name": "rm", "args": ["x"]});
@@ -286,16 +289,16 @@ fn row_45_calls_with_incomplete_arguments_are_never_made() {
 #[test]
 fn an_error_within_or_instead_of_the_stream_is_reported() {
     let error = |code: u16, status: &str, said: &str| json!({"error": {"code": code, "message": said, "status": status}});
-    let named = |error: &Value| {
+    let error_of = |error: &Value| {
         let inside = read(&events(&[words("Hi"), error.clone()])).unwrap_err();
         assert_eq!(read(&error.to_string()).unwrap_err(), inside, "as a document");
         assert_eq!(read(&json!([error]).to_string()).unwrap_err(), inside, "in a list");
         inside
     };
-    assert!(matches!(named(&error(503, "UNAVAILABLE", "overloaded")), ModelError::Busy { .. }));
-    assert!(matches!(named(&error(429, "RESOURCE_EXHAUSTED", "slow")), ModelError::Busy { .. }));
-    assert!(matches!(named(&error(500, "INTERNAL", "oops")), ModelError::Failed(_)));
-    assert!(matches!(named(&error(400, "INVALID_ARGUMENT", "no")), ModelError::Rejected(_)));
+    assert!(matches!(error_of(&error(503, "UNAVAILABLE", "overloaded")), ModelError::Busy { .. }));
+    assert!(matches!(error_of(&error(429, "RESOURCE_EXHAUSTED", "slow")), ModelError::Busy { .. }));
+    assert!(matches!(error_of(&error(500, "INTERNAL", "oops")), ModelError::Failed(_)));
+    assert!(matches!(error_of(&error(400, "INVALID_ARGUMENT", "no")), ModelError::Rejected(_)));
     assert!(matches!(read("data: {\"candidates\": 7}\n\n"), Err(ModelError::Cut(_))));
     assert!(matches!(read("data: {\"candidates\": [{\n\n"), Err(ModelError::Garbled(_))));
 }

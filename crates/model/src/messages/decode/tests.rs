@@ -187,15 +187,15 @@ fn row_43_usage_comes_with_and_without_the_input_and_counts_the_cache() {
     let delta =
         |usage: Value| json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage});
     let all = Usage { input: 160, output: 20, cached: 100, cache_writes: 50, reasoning: 0 };
-    let whole = json!({"input_tokens": 10, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 50, "output_tokens": 20});
+    let full = json!({"input_tokens": 10, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 50, "output_tokens": 20});
     let head = json!({"input_tokens": 10, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 50, "output_tokens": 3});
     let compaction = json!({"input_tokens": 10, "output_tokens": 2, "iterations": [
         {"type": "compaction", "input_tokens": 100, "output_tokens": 30},
         {"type": "message", "input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 2}]});
     for (first, last, expect) in [
         (head.clone(), json!({"output_tokens": 20}), all),
-        (head, whole.clone(), all),
-        (json!({"input_tokens": 0, "output_tokens": 0}), whole, all),
+        (head, full.clone(), all),
+        (json!({"input_tokens": 0, "output_tokens": 0}), full, all),
         (json!({"input_tokens": 10}), json!({"output_tokens": 2, "iterations": []}), Usage::plain(10, 2)),
         (json!({"input_tokens": 10}), compaction, Usage { cached: 5, ..Usage::plain(115, 32) }),
         (
@@ -239,8 +239,8 @@ fn row_44_empty_thoughts_keep_their_signature_and_truncated_ones_are_left_out() 
         close(0),
     ];
     let reply = message(&[silent, text(1, &["Hi"])], "end_turn");
-    let kept = json!({"type": "thinking", "thinking": "", "signature": "sig"});
-    assert_eq!(reply.parts.unwrap().parts, json!({"order": [{"part": kept}, {"words": 2}]}));
+    let thinking = json!({"type": "thinking", "thinking": "", "signature": "sig"});
+    assert_eq!(reply.parts.unwrap().parts, json!({"order": [{"part": thinking}, {"words": 2}]}));
     let cut = thought(0, "I was", "sig").into_iter().take(2).collect();
     let reply = message(&[cut], "max_tokens");
     assert_eq!(reply, counted(Reply { reasoning: "I was".into(), ..Reply::with_text("", Finish::Length) }));
@@ -271,9 +271,9 @@ fn row_43_a_repeated_message_start_is_ignored() {
     assert_eq!(reply, counted(Reply::with_text("Hi", Finish::Complete)));
     let again = stream(&[vec![begin(), begin_as("msg_2")], text(0, &["Hi"]), end("end_turn")].concat());
     assert_eq!(again, counted(Reply::with_text("Hi", Finish::Complete)), "the first message was still empty");
-    let behind =
+    let two_messages =
         [vec![begin()], text(0, &["Hi"]), end("end_turn"), vec![begin_as("msg_2")], text(0, &["No"])];
-    assert_eq!(stream(&behind.concat()), counted(Reply::with_text("Hi", Finish::Complete)));
+    assert_eq!(stream(&two_messages.concat()), counted(Reply::with_text("Hi", Finish::Complete)));
 }
 
 #[test]
@@ -303,12 +303,12 @@ fn row_43_calls_with_truncated_arguments_are_never_made() {
     let calls = |pieces: &[&str]| {
         message(&[tool(0, "a", "ls", &["{}"]), tool(1, "b", "rm", pieces)], "max_tokens").calls
     };
-    let whole = call("a", "ls", json!({}));
+    let complete = call("a", "ls", json!({}));
     assert_eq!(
         calls(&["{\"path\": \"/tm"]),
-        vec![whole.clone(), garbled_call("b", "rm", "{\"path\": \"/tm")]
+        vec![complete.clone(), garbled_call("b", "rm", "{\"path\": \"/tm")]
     );
-    assert_eq!(calls(&[""]), vec![whole, garbled_call("b", "rm", "")]);
+    assert_eq!(calls(&[""]), vec![complete, garbled_call("b", "rm", "")]);
 }
 
 #[test]
@@ -324,18 +324,18 @@ fn pings_and_unknown_events_are_ignored() {
 fn an_error_within_or_instead_of_the_stream_is_reported() {
     let error =
         |kind: &str| json!({"type": "error", "error": {"type": kind, "message": "No."}, "request_id": "r"});
-    let named = |kind: &str| {
+    let error_of = |kind: &str| {
         let inside =
             read(&events(&[vec![begin()], text(0, &["Hi"]), vec![error(kind)]].concat())).unwrap_err();
         assert_eq!(read(&format!("data: {}\n\n", error(kind))).unwrap_err(), inside, "without its kind");
         assert_eq!(read(&error(kind).to_string()).unwrap_err(), inside, "as a document");
         inside
     };
-    assert!(matches!(named("overloaded_error"), ModelError::Busy { .. }));
-    assert!(matches!(named("rate_limit_error"), ModelError::Busy { .. }));
-    assert!(matches!(named("api_error"), ModelError::Failed(_)));
-    assert!(matches!(named("authentication_error"), ModelError::Auth(_)));
-    assert!(matches!(named("invalid_request_error"), ModelError::Rejected(_)));
+    assert!(matches!(error_of("overloaded_error"), ModelError::Busy { .. }));
+    assert!(matches!(error_of("rate_limit_error"), ModelError::Busy { .. }));
+    assert!(matches!(error_of("api_error"), ModelError::Failed(_)));
+    assert!(matches!(error_of("authentication_error"), ModelError::Auth(_)));
+    assert!(matches!(error_of("invalid_request_error"), ModelError::Rejected(_)));
     assert!(matches!(read("data: {\"type\": 7}\n\n"), Err(ModelError::Cut(_))));
 }
 

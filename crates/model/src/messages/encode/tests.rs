@@ -91,12 +91,12 @@ fn requests_have_the_format_of_the_wire() {
         temperature: Some(0.5),
         ..settings()
     };
-    let made = "24 signs that are made from the id";
+    let derived = "24 signs that are made from the id";
     let mut wire = body(&settings, &request);
     for pointer in ["/messages/1/content/2/id", "/messages/2/content/1/tool_use_id"] {
         let id = wire.pointer_mut(pointer).unwrap();
         assert_eq!(id.as_str().unwrap().len(), 24, "{id}");
-        *id = json!(made);
+        *id = json!(derived);
     }
     assert_eq!(
         wire,
@@ -110,10 +110,10 @@ fn requests_have_the_format_of_the_wire() {
                 {"role": "assistant", "content": [
                     {"type": "text", "text": "I look."},
                     {"type": "tool_use", "id": "c1", "name": "bash", "input": {"command": "wc"}},
-                    {"type": "tool_use", "id": made, "name": "ls", "input": {}}]},
+                    {"type": "tool_use", "id": derived, "name": "ls", "input": {}}]},
                 {"role": "user", "content": [
                     {"type": "tool_result", "tool_use_id": "c1", "content": "7"},
-                    {"type": "tool_result", "tool_use_id": made, "content": "no such file", "is_error": true},
+                    {"type": "tool_result", "tool_use_id": derived, "content": "no such file", "is_error": true},
                     {"type": "text", "text": "quick"},
                     {"type": "text", "text": "/mnt/a.png"},
                     {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "cG5n"}}]}
@@ -124,13 +124,13 @@ fn requests_have_the_format_of_the_wire() {
 
 #[test]
 fn row_44_signed_thoughts_are_sent_back_to_their_model_unchanged() {
-    let kept = || json!({"type": "redacted_thinking", "data": "x", "of_tomorrow": 1});
-    let order = json!([{"part": thought()}, {"words": 2}, {"part": kept()}, {"call": "ls"}]);
+    let redacted = || json!({"type": "redacted_thinking", "data": "x", "of_tomorrow": 1});
+    let order = json!([{"part": thought()}, {"words": 2}, {"part": redacted()}, {"call": "ls"}]);
     let said = || own(reply("Hi", vec![call("t", "ls", json!({}))]), order.clone());
     let words = json!({"type": "text", "text": "Hi"});
     let tool_use = json!({"type": "tool_use", "id": "t", "name": "ls", "input": {}});
     let written = messages(vec![human("a"), Message::Assistant(said()), tool("t", "ok")]);
-    assert_eq!(written[1]["content"], json!([thought(), words, kept(), tool_use]));
+    assert_eq!(written[1]["content"], json!([thought(), words, redacted(), tool_use]));
     let foreign = Assistant {
         provider_parts: said().provider_parts.map(|parts| ProviderParts { origin: "other".into(), ..parts }),
         ..said()

@@ -50,23 +50,23 @@ fn row_46_the_end_may_have_all_items_or_none() {
 #[test]
 fn row_46_items_are_identified_by_index_and_thoughts_are_kept() {
     let thought = json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "x"});
-    let made = json!({"type": "function_call", "id": "fc_2", "call_id": "c", "name": "f",
+    let done = json!({"type": "function_call", "id": "fc_2", "call_id": "c", "name": "f",
         "arguments": "{\"a\":1}"});
-    let begun = json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": ""});
+    let added = json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": ""});
     let at = |kind: &str, index: u64, item: &Value| json!({"type": format!("response.output_item.{kind}"), "output_index": index, "item": item});
     let piece = json!({"type": "response.function_call_arguments.delta", "output_index": 1,
         "item_id": "fc_3", "delta": "{\"a\":"});
-    let response = json!({"status": "completed", "usage": null, "output": [made]});
+    let response = json!({"status": "completed", "usage": null, "output": [done]});
     let events = [
         at("done", 0, &thought),
-        at("added", 1, &begun),
+        at("added", 1, &added),
         piece,
-        at("done", 1, &made),
+        at("done", 1, &done),
         end("completed", &response),
     ];
     let reply = read(&events).unwrap();
     assert_eq!(reply.calls, [call("c", "f", json!({"a": 1}))]);
-    assert_eq!(reply.parts.unwrap().parts, json!({ITEMS: [thought, made]}));
+    assert_eq!(reply.parts.unwrap().parts, json!({ITEMS: [thought, done]}));
 }
 
 #[test]
@@ -101,23 +101,26 @@ fn completed(output: &Value) -> Value {
 #[test]
 fn row_46_a_call_that_stays_incomplete_is_never_made() {
     let calls = |events: &[Value]| read(events).unwrap().calls;
-    let begun = item("added", 0, &call_item(""));
-    assert_eq!(calls(&[begun.clone(), completed(&json!([]))]), [testing::garbled_call("c", "f", "")]);
-    let whole = call("c", "f", json!({}));
+    let added = item("added", 0, &call_item(""));
+    assert_eq!(calls(&[added.clone(), completed(&json!([]))]), [testing::garbled_call("c", "f", "")]);
+    let complete = call("c", "f", json!({}));
     assert_eq!(
-        calls(&[begun.clone(), item("done", 0, &call_item("")), completed(&json!([]))]),
-        std::slice::from_ref(&whole)
+        calls(&[added.clone(), item("done", 0, &call_item("")), completed(&json!([]))]),
+        std::slice::from_ref(&complete)
     );
-    assert_eq!(calls(&[begun.clone(), completed(&json!([call_item("{}")]))]), std::slice::from_ref(&whole));
+    assert_eq!(
+        calls(&[added.clone(), completed(&json!([call_item("{}")]))]),
+        std::slice::from_ref(&complete)
+    );
     let done = json!({"type": "response.function_call_arguments.done", "output_index": 0, "arguments": "{}"});
-    assert_eq!(calls(&[begun.clone(), done, completed(&Value::Null)]), [whole]);
+    assert_eq!(calls(&[added.clone(), done, completed(&Value::Null)]), [complete]);
     let cut = end(
         "incomplete",
         &json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}),
     );
     let piece =
         json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{\"a\": 1"});
-    let reply = read(&[begun, piece, cut]).unwrap();
+    let reply = read(&[added, piece, cut]).unwrap();
     assert_eq!(
         (reply.calls, reply.finish),
         (vec![testing::garbled_call("c", "f", "{\"a\": 1")], Some(Finish::Length))
@@ -145,13 +148,13 @@ fn row_46_items_only_in_the_final_list_count_once() {
 
 #[test]
 fn row_46_text_and_refusals_are_read_in_each_form() {
-    let whole = json!({"type": "response.output_text.done", "output_index": 0, "text": "Hello"});
+    let done = json!({"type": "response.output_text.done", "output_index": 0, "text": "Hello"});
     assert_eq!(
-        read(&[whole.clone(), completed(&Value::Null)]),
+        read(&[done.clone(), completed(&Value::Null)]),
         Ok(Reply::with_text("Hello", Finish::Complete))
     );
     assert_eq!(
-        read(&[said("Hello"), whole, completed(&Value::Null)]),
+        read(&[said("Hello"), done, completed(&Value::Null)]),
         Ok(Reply::with_text("Hello", Finish::Complete))
     );
     let refusal = json!({"type": "response.refusal.delta", "output_index": 0, "delta": "No."});
@@ -191,20 +194,20 @@ fn messages_and_thoughts_of_one_response_are_paragraphs() {
     assert_eq!(read(&events).unwrap().reasoning, "one\n\ntwo\n\nthree");
     let reasoning = json!({"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "one"},
         {"type": "summary_text", "text": "two"}]});
-    let whole = read(&[completed(&json!([reasoning, message("Hi")]))]).unwrap();
-    assert_eq!((whole.reasoning.as_str(), whole.text.as_str()), ("one\n\ntwo", "Hi"));
+    let reply = read(&[completed(&json!([reasoning, message("Hi")]))]).unwrap();
+    assert_eq!((reply.reasoning.as_str(), reply.text.as_str()), ("one\n\ntwo", "Hi"));
 }
 
 #[test]
 fn row_46_a_call_may_lack_its_beginning_and_have_another_index_at_the_end() {
     let piece = json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"});
-    let whole = [call("c", "f", json!({}))];
+    let expected = [call("c", "f", json!({}))];
     let events = [piece.clone(), item("done", 0, &call_item("{}")), completed(&json!([]))];
-    assert_eq!(read(&events).unwrap().calls, whole, "the name and ID arrive at the end");
+    assert_eq!(read(&events).unwrap().calls, expected, "the name and ID arrive at the end");
     let thought = json!({"type": "reasoning", "id": "rs", "summary": []});
     let list = json!([thought, call_item("{}")]);
     let events = [item("added", 0, &call_item("")), piece, completed(&list)];
-    assert_eq!(read(&events).unwrap().calls, whole, "it is one call, at either index");
+    assert_eq!(read(&events).unwrap().calls, expected, "it is one call, at either index");
 }
 
 #[test]

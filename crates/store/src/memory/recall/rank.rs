@@ -158,8 +158,8 @@ impl ScopeStatistics {
         let Some((word, count)) = self.asked.get(place) else { return false };
         let is_in_pair =
             |(pair, count): &(String, i64)| *count > 0 && pair != word && pair.contains(word.as_str());
-        let most = MAX_RARE.max(self.docs / RARE_SHARE);
-        is_faint(word) && (1..=most).contains(count) && !self.asked.iter().any(is_in_pair)
+        let max_count = MAX_RARE.max(self.docs / RARE_SHARE);
+        is_faint(word) && (1..=max_count).contains(count) && !self.asked.iter().any(is_in_pair)
     }
 
     fn fit(&self, bag: &Bag<'_>, weights: &[f64], significant: &[bool], all: f64) -> Fit {
@@ -174,7 +174,7 @@ impl ScopeStatistics {
             }
         }
         let norm = K1 * (1.0 - B + B * length / (self.words as f64 / self.docs.max(1) as f64).max(1.0));
-        let (mut score, mut heard, mut matched) = (0.0, 0.0, 0);
+        let (mut score, mut weight_sum, mut matched) = (0.0, 0.0, 0);
         let is_whole: Vec<bool> =
             self.asked.iter().map(|(word, _)| self.asked.len() == 1 || !is_faint(word)).collect();
         let words =
@@ -183,11 +183,11 @@ impl ScopeStatistics {
             let times = f64::from(times);
             score += weight * times * (K1 + 1.0) / (times + norm);
             if *significant {
-                heard += weight;
+                weight_sum += weight;
                 matched += usize::from(*is_whole);
             }
         }
-        Fit { id: bag.id, at: bag.at, score, share: heard / all.max(f64::MIN_POSITIVE), matched }
+        Fit { id: bag.id, at: bag.at, score, share: weight_sum / all.max(f64::MIN_POSITIVE), matched }
     }
 }
 

@@ -92,7 +92,7 @@ fn search(
     let scopes: Vec<(i64, String, i64, i64)> = scopes.fetch_all(tx)?;
     for (scope, name, docs, words) in scopes {
         let Some(kind) = RecallKind::ALL.into_iter().find(|kind| kind.as_str() == name) else { continue };
-        let (place, limit) = match kind {
+        let (target, limit) = match kind {
             RecallKind::Fact => (&mut hits.facts, limits.facts),
             RecallKind::Turn => (&mut hits.turns, limits.turns),
         };
@@ -102,10 +102,10 @@ fn search(
         let asked = counts(tx, question, scope)?;
         let statistics = ScopeStatistics { docs, words, asked };
         let fits = best(tx, scope, &statistics, limit.min(MAX_HITS))?;
-        *place = read_hits(tx, scope, kind, &fits)?;
+        *target = read_hits(tx, scope, kind, &fits)?;
         // A single character of a name does not count as the name.
-        let asked = |word: &String| !is_faint(word) && question.contains(word);
-        place.iter_mut().for_each(|hit| hit.named = split(&hit.author).iter().any(asked));
+        let is_in_question = |word: &String| !is_faint(word) && question.contains(word);
+        target.iter_mut().for_each(|hit| hit.named = split(&hit.author).iter().any(is_in_question));
     }
     Ok(hits)
 }

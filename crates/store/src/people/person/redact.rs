@@ -1,4 +1,4 @@
-//! Removal of a person's words from other users' threads.
+//! Removes a person's messages from other users' threads.
 
 use super::{keys::RoomMessage, shared};
 use crate::{
@@ -26,9 +26,9 @@ pub(super) fn messages(tx: &mut Tx<'_>, messages: &[RoomMessage]) -> Result<()> 
     }
     let threads: BTreeSet<&str> = messages.iter().map(|message| message.thread.as_str()).collect();
     for thread in threads {
-        let gone = messages.iter().filter(|message| message.thread.as_str() == thread);
-        let gone = gone.map(|message| (message.run.as_str(), message.message.id())).collect();
-        shared::redact_traces(tx, thread, &gone)?;
+        let redacted = messages.iter().filter(|message| message.thread.as_str() == thread);
+        let redacted = redacted.map(|message| (message.run.as_str(), message.message.id())).collect();
+        shared::redact_traces(tx, thread, &redacted)?;
         query("DELETE FROM snapshots WHERE thread = $1").bind(thread).execute(tx)?;
         // The title may contain the person's words.
         query("UPDATE threads SET title = '' WHERE id = $1").bind(thread).execute(tx)?;

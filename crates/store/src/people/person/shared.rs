@@ -102,8 +102,8 @@ fn shared(tx: &mut Tx<'_>, keys: &PersonKeys) -> Result<Vec<SharedThread>> {
         WHERE threads.user_id = $1 AND REPLACE(log.body, '\"person\":', '') <> log.body";
     let mut threads = BTreeMap::new();
     for user in keys.users() {
-        let said: Vec<(String, String, String)> = query(sql).bind(user.as_str()).fetch_all(tx)?;
-        for (thread, account, body) in said {
+        let rows: Vec<(String, String, String)> = query(sql).bind(user.as_str()).fetch_all(tx)?;
+        for (thread, account, body) in rows {
             if message_of(&body)?.is_some_and(|message| is_of_other(&message, &account, &keys.people)) {
                 threads.insert(thread, (user, account));
             }
@@ -138,9 +138,9 @@ fn parted(
     }
     let other = |one: &RoomMessage| is_of_other(&one.message, account, &keys.people);
     let spoke = |of_others: bool| {
-        let said = messages.iter().filter(|one| matches!(one.message, Message::Human(_)));
-        let said = said.filter(|one| other(one) == of_others);
-        said.map(|one| one.run.clone()).collect::<BTreeSet<_>>()
+        let own_messages = messages.iter().filter(|one| matches!(one.message, Message::Human(_)));
+        let own_messages = own_messages.filter(|one| other(one) == of_others);
+        own_messages.map(|one| one.run.clone()).collect::<BTreeSet<_>>()
     };
     let (theirs, own) = (spoke(true), spoke(false));
     let (others, own) = messages
